@@ -1,0 +1,39 @@
+/* What is known of a pair interaction K(x, y) without evaluating it: shapes, symmetry, cost, parameters. Pure data, in `core`;
+ * the model prices with it. The evaluation is in the pair's own header (kernels/pair/NAME.h), from which the info comes too.
+ * The closed set is the Meson list `pair_interactions`, one word each; the registry is generated from it. */
+#ifndef FMM_PAIR_INFO_H
+#define FMM_PAIR_INFO_H
+#include "runtime/status.h"
+
+/* How K behaves when an axis is mirrored: SCALAR: unchanged; VECTOR: component i of densities and outputs changes sign with axis i (then
+ * components == outputs == 3); NONE: no such symmetry. Lets check-to-equivalent operators split into eight parity blocks. */
+typedef enum fmm_parity { FMM_PARITY_NONE, FMM_PARITY_SCALAR, FMM_PARITY_VECTOR } fmm_parity;
+
+/* length_power: how the value changes with the unit of length (lambda, 1/length: -1; viscosity: 0): value in scaled units = value * scale^length_power. */
+typedef struct fmm_pair_param { const char *name; double default_value, minimum, maximum; const char *meaning; int length_power; } fmm_pair_param;
+
+typedef struct fmm_pair_info {
+  const char *name;        /* "laplace" */
+  const char *formula;     /* "1/r" : as evaluated, without default_scale */
+  const char *citation;
+  int components;          /* of a source density */
+  int equivalent_components; /* of the equivalent densities and of check potentials (FMM surfaces) */
+  int outputs;             /* components of the potential; gradient has 3*outputs, ordered [output][axis] */
+  int takes_normals;       /* per-source extras */
+  int has_degree; double degree; /* homogeneous: K(a r) = a^degree K(r) */
+  int symmetric;           /* K(x,y) = K(y,x)^T */
+  fmm_parity parity;
+  double default_scale;    /* 1/(4 pi) ... applied once to the results */
+  double flops, gradient_flops; /* floating-point operations a pair, potential / potential and gradient, 1/sqrt counted as 1 */
+  double instructions, gradient_instructions; /* of the vectorised inner loop besides the reciprocal square root (Choi 2014: 7 for laplace) */
+  int n_params;
+  fmm_pair_param params[FMM_MAX_PARAMS];
+} fmm_pair_info;
+
+/* NULL-terminated; order of the Meson list. */
+extern const fmm_pair_info *const fmm_pair_infos[];
+/* FMM_ERR_ARGUMENT with the list of known names. */
+fmm_status fmm_pair_info_find(const char *name, const fmm_pair_info **info);
+/* values[i] for info->params[i], from the caller's n named ones; unknown names and values out of range are errors. */
+fmm_status fmm_pair_resolve_params(const fmm_pair_info *info, int n, const fmm_param *named, double values[FMM_MAX_PARAMS]);
+#endif

@@ -1,0 +1,46 @@
+/* What every phase implementation is given and promises, on either device.
+ *
+ * A phase reads the state below, handles the target boxes of [row_begin, row_end) of its list (rows of fmm_rows; for up and down: boxes
+ * of one level range), and writes only those targets' values. It allocates nothing: its workspace was reserved by `reserve`.
+ * Bits never depend on the number of threads: work is cut into blocks that only the tree fixes, threads pick blocks. */
+#ifndef FMM_PHASE_H
+#define FMM_PHASE_H
+#include "kernels/operators.h"
+#include "runtime/counts.h"
+
+/* Arrays of one evaluation on one device. Planes are of sorted unique points. n = operators->n, cols = n_columns.
+ * Scaled units: coordinates as in the tree; results are multiplied by the kernel's scale when they are scattered. */
+typedef struct fmm_state {
+  const fmm_tree *tree;
+  const fmm_lists *lists;
+  const fmm_pair *pair;
+  const double *params;          /* in scaled units */
+  const fmm_operators *operators;
+  int n_columns, gradient, threads;
+  fmm_precision precision[FMM_N_PHASES];
+  double tolerance;              /* accuracy that variants may exploit (Newton steps) */
+  const double *density;         /* planes [component*cols + column][sources.n] */
+  double *potential;             /* planes [(output*(gradient?4:1) + k)*cols + column][targets.n], added to by U, W, down */
+  double *up_equivalent;         /* [box][column][n]: upward equivalent densities, written by up */
+  double *down_check;            /* [box][column][n]: downward check potentials: V writes (zero where a box has no V row), X adds */
+  double *down_equivalent;       /* [box][column][n]: written by down */
+  void *workspace[FMM_N_PHASES]; /* each implementation's own, from reserve; freed with FMM_FREE-like `release` */
+} fmm_state;
+
+typedef struct fmm_phase_impl {
+  fmm_phase phase;
+  fmm_device device;
+  const char *name;              /* "ulist_cpu_avx2" */
+  fmm_status (*reserve)(fmm_state *state);  /* may be NULL */
+  void (*release)(fmm_state *state);        /* may be NULL */
+  size_t (*bytes)(const fmm_state *state);  /* workspace that reserve takes; may be NULL */
+  /* Rows [begin, end) of the phase's list; up and down: [0, n_boxes) only, level by level inside. Starts its own OpenMP team of
+   * state->threads threads (CPU). Never fails but by device faults. */
+  fmm_status (*run)(fmm_state *state, int64_t row_begin, int64_t row_end);
+} fmm_phase_impl;
+
+/* CPU implementations; each picks its instruction set (fmm_simd_level) and precision inside. */
+extern const fmm_phase_impl fmm_up_cpu, fmm_ulist_cpu, fmm_vlist_cpu, fmm_wlist_cpu, fmm_xlist_cpu, fmm_down_cpu;
+/* Plain C references of the same phases, slow and simple, double only: the checkasm side. */
+extern const fmm_phase_impl fmm_up_reference, fmm_ulist_reference, fmm_vlist_reference, fmm_wlist_reference, fmm_xlist_reference, fmm_down_reference;
+#endif

@@ -1,0 +1,171 @@
+/* hybridfmm: fast N-body sums f(x_i) = sum_j K(x_i, y_j) s(y_j) on CPU cores and a GPU.
+ *
+ * The one public header. Life cycle (as in FINUFFT: plan, set points, execute, destroy):
+ *   fmm_options_init -> fmm_plan_create -> fmm_plan_set_points -> fmm_plan_execute* -> fmm_plan_destroy
+ * Every fallible function returns fmm_status and leaves its outputs untouched on failure; fmm_last_error()
+ * then says what, with which values, and what to do (thread-local text). The library never exits, aborts or
+ * prints. The caller owns every array it passes; set_points copies what it needs.
+ * Threads: one plan is used by one thread at a time; different plans by different threads at once.
+ */
+#ifndef HYBRIDFMM_FMM_H
+#define HYBRIDFMM_FMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define FMM_API
+#else
+#define FMM_API __attribute__((visibility("default")))
+#endif
+
+/* One list makes the enum, the names and the reference table: code, name, exit code of the commands, meaning. */
+#define FMM_STATUS_LIST(X)                                                                        \
+  X(FMM_OK, "ok", 0, "done")                                                                      \
+  X(FMM_ERR_ARGUMENT, "argument", 2, "an option or argument has an impossible value")             \
+  X(FMM_ERR_INPUT, "input", 3, "input data cannot be used (not finite, malformed, wrong shape)")  \
+  X(FMM_ERR_PROFILE, "profile", 4, "a machine profile is damaged, foreign, newer or missing")     \
+  X(FMM_ERR_DEVICE, "device", 5, "a device asked for is absent or failed")                        \
+  X(FMM_ERR_MEMORY, "memory", 6, "host or device memory is not enough")                           \
+  X(FMM_ERR_FILE, "file", 6, "a file could not be written or a disk is full")                     \
+  X(FMM_ERR_INTERRUPTED, "interrupted", 130, "stopped by the caller or a signal")                 \
+  X(FMM_ERR_INTERNAL, "internal", 1, "a fault of the library itself: please report it")
+
+typedef enum fmm_status {
+#define FMM_STATUS_ENUM(code, name, exit_code, meaning) code,
+  FMM_STATUS_LIST(FMM_STATUS_ENUM)
+#undef FMM_STATUS_ENUM
+} fmm_status;
+
+typedef enum fmm_precision { FMM_PRECISION_AUTO, FMM_PRECISION_DOUBLE, FMM_PRECISION_MIXED, FMM_PRECISION_SINGLE } fmm_precision;
+typedef enum fmm_schedule_kind {
+  FMM_SCHEDULE_AUTO, FMM_SCHEDULE_CPU, FMM_SCHEDULE_GPU, FMM_SCHEDULE_HYBRID1, FMM_SCHEDULE_HYBRID2, FMM_SCHEDULE_HYBRID3
+} fmm_schedule_kind;
+typedef enum fmm_phase { FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_VLIST, FMM_PHASE_WLIST, FMM_PHASE_XLIST, FMM_PHASE_DOWN, FMM_N_PHASES } fmm_phase;
+typedef enum fmm_device { FMM_DEVICE_CPU, FMM_DEVICE_GPU, FMM_N_DEVICES } fmm_device;
+typedef enum fmm_memory_space { FMM_MEMORY_HOST, FMM_MEMORY_DEVICE } fmm_memory_space;
+typedef enum fmm_boundary { FMM_BOUNDARY_OPEN } fmm_boundary;
+/* What the caller knows of the densities before they come: cancelling (signed) ones need a higher order. */
+typedef enum fmm_density_sign { FMM_DENSITY_SIGNED, FMM_DENSITY_NONNEGATIVE } fmm_density_sign;
+
+enum { FMM_MAX_PARAMS = 8, FMM_MAX_LEVELS = 22 };
+
+typedef struct fmm_param { const char *name; double value; } fmm_param;
+
+/* Everything the commands offer. fmm_options_init fills the defaults; zero or AUTO means "the plan chooses". */
+typedef struct fmm_options {
+  size_t struct_size;             /* set by fmm_options_init; how the library tells versions apart */
+  const char *kernel;             /* pair interaction by name: "laplace" (default), "stokes", "yukawa" */
+  fmm_param params[FMM_MAX_PARAMS]; /* its parameters by name, n_params of them */
+  int n_params;
+  int n_columns;                  /* density columns evaluated in one pass (1) */
+  int gradient;                   /* nonzero: potential and gradient (0) */
+  double tolerance;               /* asked relative L2 error, 1e-14 .. 0.5 (1e-6) */
+  double scale;                   /* factor on all results; NaN: the kernel's own, 1/(4 pi) for laplace (NaN) */
+  fmm_density_sign density_sign;  /* (FMM_DENSITY_SIGNED, safe for both) */
+  int order;                      /* surface order p, points per edge of the equivalent surface (0: from tolerance) */
+  int leaf_size;                  /* q, most points in a leaf (0: from the model) */
+  double root_scale;              /* root cube's side over the bounding cube's, [1,2] (0: from the model) */
+  fmm_precision precision;        /* (AUTO) */
+  fmm_schedule_kind schedule;     /* (AUTO) */
+  int threads;                    /* CPU threads (0: every core this process may use) */
+  int oversubscribe;              /* nonzero: allow more threads than cores (0) */
+  int gpu_device;                 /* CUDA ordinal (0) */
+  int gpu_sms;                    /* limit the GPU to this many multiprocessors (0: all) */
+  size_t host_memory_cap;         /* bytes the plan may hold on the host (0: no cap) */
+  size_t device_memory_cap;       /* bytes the plan may hold on the device (0: what is free) */
+  fmm_boundary boundary;          /* (OPEN, the only one for now) */
+  fmm_memory_space densities_space, results_space; /* where execute's arrays are (HOST) */
+  void *cuda_stream;              /* caller's stream (cudaStream_t) for device arrays (NULL: the plan's own) */
+  const char *profile_path;       /* machine profile (NULL: $FMM_PROFILE, the user's, the system's; with none, nominal rates: see fmm-calibrate) */
+} fmm_options;
+
+typedef struct fmm_plan fmm_plan;
+
+/* What a plan decided and holds; valid after set_points. */
+typedef struct fmm_plan_info {
+  size_t struct_size;             /* set by the caller to sizeof(fmm_plan_info) */
+  char plan_id[17];               /* hash of all that changes the bits of an answer */
+  int order, leaf_size;
+  double root_scale;
+  fmm_precision precision[FMM_N_PHASES];
+  fmm_schedule_kind schedule;     /* the one chosen */
+  fmm_device device[FMM_N_PHASES];
+  double gpu_fraction[FMM_N_PHASES]; /* part of the phase's work on the GPU, 0..1 */
+  int threads, gpu_sms;
+  int64_t n_sources, n_targets, n_leaves, n_boxes;
+  int n_levels;
+  double setup_s;                 /* seconds of set_points: tree, lists, operators, upload */
+  double predicted_s;             /* makespan predicted before the first execution */
+  double phase_predicted_s[FMM_N_PHASES], phase_measured_s[FMM_N_PHASES], phase_limit_s[FMM_N_PHASES];
+  double last_evaluation_s;       /* seconds of the latest execute */
+  size_t host_bytes, device_bytes;/* reserved by this plan */
+  char profile_path[512];         /* "" when nominal rates were used */
+} fmm_plan_info;
+
+/* Fills *options with defaults. Pass the macro: fmm_options_init(&o). */
+FMM_API fmm_status fmm_options_init_sized(fmm_options *options, size_t struct_size);
+#define fmm_options_init(options) fmm_options_init_sized((options), sizeof(fmm_options))
+
+/* Checks the options and makes an empty plan in *plan (owned by the caller; destroy it). Options are copied. */
+FMM_API fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options);
+
+/* Sorts the points, builds tree, lists and operators, chooses order, leaf size, precision and schedule, and reserves
+ * all memory. sources: n_sources x 3, targets: n_targets x 3, row-major double, host memory, any finite values.
+ * targets NULL (with n_targets 0): the targets are the sources. normals: n_sources x 3 for kernels that take them, else NULL.
+ * FMM_ERR_INPUT names the first row that is not finite. Calling it again replaces the points; on failure the old remain. */
+FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
+                                       int64_t n_targets, const double *targets);
+
+/* Evaluates for one set of densities. densities: n_sources x components x columns; potential: n_targets x outputs x
+ * columns; gradient (NULL unless asked in the options): n_targets x outputs x 3 x columns. Row-major double.
+ * Results are overwritten only on success. Allocates nothing. */
+FMM_API fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *potential, double *gradient);
+
+/* Releases the plan and sets *plan to NULL. NULL is allowed. */
+FMM_API void fmm_plan_destroy(fmm_plan **plan);
+
+FMM_API fmm_status fmm_plan_get_info(const fmm_plan *plan, fmm_plan_info *info);
+
+/* Writes what the plan chose and why, as text, into buffer (capacity bytes, always terminated); *needed, if not NULL, is the
+ * full length + 1. */
+FMM_API fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity, size_t *needed);
+
+/* Learns from the measured phase times of this plan: refits its cost constants and, if another choice is then
+ * predicted faster, makes it (a new plan_id). *changed, if not NULL, tells. Never done unasked. */
+FMM_API fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed);
+
+/* Writes the latest execution's timeline as Chrome trace JSON (Perfetto opens it). */
+FMM_API fmm_status fmm_plan_write_trace(const fmm_plan *plan, const char *path);
+
+/* Direct sum in double with compensated accumulation at n_rows chosen targets (rows NULL: the first n_rows): the reference that
+ * errors are measured against. Shapes as in execute, with n_rows rows of results. Uses the plan's points and options. */
+FMM_API fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities, int64_t n_rows, const int64_t *rows,
+                                   double *potential, double *gradient);
+
+/* Predicted seconds of an evaluation of n points of a named standard distribution ("uniform", "ellipsoid", "sphere",
+ * "plummer"), on this machine or the one of options->profile_path, without making them or touching hardware. */
+typedef struct fmm_prediction {
+  size_t struct_size;
+  double makespan_s;
+  double phase_s[FMM_N_PHASES][FMM_N_DEVICES]; /* NaN where infeasible */
+  fmm_schedule_kind schedule;
+  int order, leaf_size;
+  double root_scale;
+  size_t host_bytes, device_bytes;
+} fmm_prediction;
+FMM_API fmm_status fmm_predict(const fmm_options *options, const char *distribution, int64_t n_points, fmm_prediction *prediction);
+
+FMM_API const char *fmm_last_error(void);               /* latest failure in this thread; "" when none */
+FMM_API const char *fmm_status_name(fmm_status status);
+FMM_API int fmm_status_exit_code(fmm_status status);
+FMM_API const char *fmm_version(void);                  /* "major.minor.patch" */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,33 @@
+/* Interaction lists as data: compressed rows per operator, made by a lister; kernels assume no more than what is said here.
+ *
+ * Entries that are cheaper directly are moved by the lister: a W pair whose source box has at most direct_threshold sources, and an X
+ * pair whose target box has at most that many targets, become U entries (of the leaf, or of the target box's leaves).
+ * Boxes without sources are never in a list as sources, boxes without targets have no rows as targets. */
+#ifndef FMM_LISTS_H
+#define FMM_LISTS_H
+#include "tree.h"
+
+typedef struct fmm_rows {
+  int32_t n_rows;
+  int64_t n_entries;
+  int32_t *row;     /* n_rows: target box of each row */
+  int64_t *offset;  /* n_rows + 1 */
+  int32_t *entry;   /* n_entries: source box */
+  uint8_t *direction; /* n_entries, or NULL; vlist: see below */
+} fmm_rows;
+
+typedef struct fmm_lists {
+  fmm_rows u; /* rows: leaves with targets, in tree->leaf order; entries: boxes of any level whose sources are summed directly onto the
+                 leaf's targets; the leaf itself is among them (except leaves in a cluster: their cluster's leaves are left out) */
+  fmm_rows v; /* M2L by parents: rows: non-leaf boxes P, by ascending box (so level by level); entries: non-leaf boxes Q of the same level
+                 adjacent to P (never P itself); direction = (dx+1) + 3(dy+1) + 9(dz+1) with d = Q - P in box units. Every pair (child of
+                 P, child of Q) that is not adjacent is one M2L. Only rows and entries with at least one such pair with targets and sources. */
+  fmm_rows w; /* rows: leaves; entries: finer boxes not adjacent whose parent is adjacent: M2P */
+  fmm_rows x; /* rows: boxes; entries: coarser leaves: P2L (dual of W) */
+  int64_t v_pairs; /* true M2L pairs behind v */
+} fmm_lists;
+
+fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, int threads);
+void fmm_lists_free(fmm_lists *lists);
+size_t fmm_lists_bytes(const fmm_lists *lists);
+#endif

@@ -1,0 +1,31 @@
+/* The one seam of host memory: aligned, zeroed on request, accounted, and able to fail on demand (fault injection).
+ * All of the library allocates here, so that a plan's reserve can be reported and every failing path tested. */
+#ifndef FMM_MEMORY_H
+#define FMM_MEMORY_H
+#include "status.h"
+
+enum { FMM_ALIGNMENT = 64 };
+
+/* *pointer = count * size bytes, 64-byte aligned, uninitialised; count 0 gives a valid pointer. what: noun for the error text.
+ * FMM_ERR_MEMORY (also when count * size overflows) leaves *pointer untouched. */
+fmm_status fmm_allocate_bytes(void **pointer, size_t count, size_t size, const char *what);
+fmm_status fmm_allocate_zero_bytes(void **pointer, size_t count, size_t size, const char *what);
+#define FMM_ALLOCATE(pointer, count, what) fmm_allocate_bytes((void **)(pointer), (size_t)(count), sizeof **(pointer), (what))
+#define FMM_ALLOCATE_ZERO(pointer, count, what) fmm_allocate_zero_bytes((void **)(pointer), (size_t)(count), sizeof **(pointer), (what))
+
+/* Releases and sets the caller's pointer to NULL: FMM_FREE(&p). NULL is allowed. */
+void fmm_free_bytes(void *pointer);
+#define FMM_FREE(pointer)             \
+  do {                                \
+    fmm_free_bytes(*(pointer));       \
+    *(pointer) = NULL;                \
+  } while (0)
+
+size_t fmm_memory_now(void);  /* bytes held by the library in this process */
+size_t fmm_memory_peak(void); /* largest value so far */
+size_t fmm_memory_bytes(const void *pointer); /* size of one block of this seam */
+int64_t fmm_memory_count(void); /* allocations so far, failed ones too */
+
+/* The nth allocation from now fails (1: the next); 0 switches it off. For tests. */
+void fmm_memory_fail_at(int64_t nth);
+#endif

@@ -1,0 +1,47 @@
+/* Status names, exit codes and the thread-local last-error text, all from FMM_STATUS_LIST. */
+#include "status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char error_text[1024];
+static _Thread_local char error_where[128];
+
+fmm_status fmm_fail(fmm_status status, const char *file, int line, const char *format, ...) {
+  char text[sizeof error_text]; /* formatted apart: an argument may be the old text */
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  memcpy(error_text, text, sizeof text);
+  const char *slash = strrchr(file, '/');
+  snprintf(error_where, sizeof error_where, "%s:%d", slash ? slash + 1 : file, line);
+  return status;
+}
+
+void fmm_clear_error(void) { error_text[0] = error_where[0] = 0; }
+const char *fmm_last_error(void) { return error_text; }
+const char *fmm_last_error_where(void) { return error_where; }
+
+const char *fmm_status_name(fmm_status status) {
+  switch (status) {
+#define FMM_STATUS_NAME(code, name, exit_code, meaning) \
+  case code: return name;
+    FMM_STATUS_LIST(FMM_STATUS_NAME)
+#undef FMM_STATUS_NAME
+  }
+  return "unknown";
+}
+
+int fmm_status_exit_code(fmm_status status) {
+  switch (status) {
+#define FMM_STATUS_EXIT(code, name, exit_code, meaning) \
+  case code: return exit_code;
+    FMM_STATUS_LIST(FMM_STATUS_EXIT)
+#undef FMM_STATUS_EXIT
+  }
+  return 1;
+}
+
+const char *fmm_version(void) { return FMM_VERSION; }

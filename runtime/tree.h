@@ -1,0 +1,68 @@
+/* The adaptive octree over sources and targets, as flat arrays (structure of arrays) that CPU and GPU read alike.
+ *
+ * Points are scaled by a power of two only (exact) so that the root cube's side is in [0.5, 1) x 2; keys are Morton, 21 bits a
+ * dimension; boxes are ordered by level, then by key, so a level is contiguous and so are the children of a box, and every box,
+ * leaf or not, owns one contiguous range of the sorted sources and one of the sorted targets.
+ * Coincident points are merged (densities summed, results copied), so that no finest cell goes quadratic because of them.
+ * Clusters below the finest cell: each connected group of overfull finest leaves becomes a cluster, whose inner pair sums are left
+ * to a plan of its own (nested), and which the U list excludes (DESIGN: "re-key overfull leaves").
+ * Reference: Ying, Biros, Zorin, J. Comput. Phys. 196 (2004) 591; Lashuk et al. 2009. */
+#ifndef FMM_TREE_H
+#define FMM_TREE_H
+#include "memory.h"
+
+/* One sorted set of unique points. Planes, not triples: x[i], y[i], z[i]. */
+typedef struct fmm_points {
+  int64_t n;               /* unique points, sorted by key */
+  int64_t n_input;         /* rows of the caller's array */
+  double *x, *y, *z;       /* n each, scaled coordinates (see fmm_tree.scale) */
+  double *normal[3];       /* n each, or NULL */
+  int64_t *input_row;      /* n_input: input rows in sorted order; unique point i has rows input_row[first[i] .. first[i+1]) */
+  int64_t *first;          /* n + 1; NULL when nothing was merged (then n == n_input and first[i] would be i) */
+} fmm_points;
+
+typedef struct fmm_tree {
+  double scale;            /* scaled coordinate = scale * input coordinate, a power of two */
+  double root_lo[3], root_side; /* root cube, in scaled coordinates */
+  int leaf_size;           /* q asked for */
+  double root_scale;       /* root side over bounding cube's side */
+  int same_points;         /* targets are the sources: then targets shares the arrays of sources */
+  fmm_points sources, targets;
+
+  int n_levels;            /* deepest level + 1 */
+  int32_t n_boxes;
+  int32_t level_begin[FMM_MAX_LEVELS + 1]; /* boxes of level l: level_begin[l] .. level_begin[l+1]) */
+  int32_t n_leaves;
+  int32_t *leaf;           /* n_leaves: box of each leaf in Morton order of the points (depth first) */
+
+  /* per box */
+  uint64_t *key;           /* Morton key of the box at its own level (3*level bits) */
+  uint8_t *level;
+  int32_t *parent;         /* -1 for the root */
+  int32_t *first_child;    /* -1 for a leaf; children are first_child .. first_child + n_children) by ascending octant */
+  uint8_t *n_children;
+  uint8_t *octant;         /* position in the parent, bit 0 x, bit 1 y, bit 2 z */
+  int64_t *source_begin, *source_end; /* into sources */
+  int64_t *target_begin, *target_end; /* into targets */
+  double *center_x, *center_y, *center_z; /* scaled coordinates */
+  int32_t *cluster;        /* -1, or the number of the cluster this (finest, overfull) leaf is in */
+  int32_t n_clusters;
+} fmm_tree;
+
+typedef struct fmm_tree_options { int leaf_size; double root_scale; } fmm_tree_options;
+
+/* Half the side of a box of this level, scaled coordinates. */
+static inline double fmm_half_width(const fmm_tree *tree, int level) { return tree->root_side / (double)((int64_t)2 << level); }
+
+/* Builds the tree. sources n_sources x 3 row-major; targets NULL: same as sources. Parallel and independent of the number of
+ * threads. FMM_ERR_INPUT names the first row with a coordinate that is not finite. Release with fmm_tree_free. */
+fmm_status fmm_tree_build(fmm_tree *tree, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
+                          const double *targets, const fmm_tree_options *options, int threads);
+void fmm_tree_free(fmm_tree *tree);
+size_t fmm_tree_bytes(const fmm_tree *tree);
+
+/* Sorted keys only (no boxes): what the tuner reads to estimate counts for many (q, root scale) without building trees. */
+/* Input row order <-> sorted order. planes: n_components*n_columns planes of sources.n (plane k = component*n_columns + column). */
+void fmm_gather_densities(const fmm_points *points, int n_planes, const double *input, double *planes, int threads);
+void fmm_scatter_results(const fmm_points *points, int n_planes, const double *planes, double factor, double *output, int threads);
+#endif

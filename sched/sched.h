@@ -1,0 +1,47 @@
+/* From a cost table to a choice: the phase DAG, the named schedules (one file each), the makespan of an assignment, the pick.
+ * All pure functions. An infeasible cell makes a schedule infeasible, with the reason; it is never chosen.
+ * DAG (Choi et al. 2014, fig. 3): up -> V; V, X -> down; U, and W (after up), beside them; one sum at the end. */
+#ifndef FMM_SCHED_H
+#define FMM_SCHED_H
+#include "model/model.h"
+
+typedef struct fmm_assignment {
+  fmm_schedule_kind kind;
+  double gpu_fraction[FMM_N_PHASES]; /* 0: CPU, 1: GPU, between: that part of the phase's work (U, V, W, X only) */
+  fmm_precision precision[FMM_N_PHASES];
+} fmm_assignment;
+
+typedef struct fmm_makespan {
+  int feasible;
+  const char *reason;       /* of infeasibility */
+  double seconds;
+  double phase_start_s[FMM_N_PHASES][FMM_N_DEVICES], phase_end_s[FMM_N_PHASES][FMM_N_DEVICES]; /* NaN: not there */
+  double device_busy_s[FMM_N_DEVICES], transfer_s;
+} fmm_makespan;
+
+typedef struct fmm_schedule {
+  fmm_schedule_kind kind;
+  const char *name, *summary;
+  void (*assign)(const fmm_cost_table *costs, const fmm_precision precision[FMM_N_PHASES], fmm_assignment *assignment);
+} fmm_schedule;
+
+extern const fmm_schedule *const fmm_schedules[]; /* NULL-terminated, generated from the Meson list `schedules` */
+const fmm_schedule *fmm_schedule_find(fmm_schedule_kind kind);
+const char *fmm_schedule_name(fmm_schedule_kind kind);
+
+/* Dependencies as data: depends[a][b] nonzero when a needs b's result. */
+extern const unsigned char fmm_phase_depends[FMM_N_PHASES][FMM_N_PHASES];
+extern const char *const fmm_phase_names[FMM_N_PHASES]; /* "up", "ulist", ... */
+
+void fmm_makespan_of(const fmm_cost_table *costs, const fmm_assignment *assignment, fmm_makespan *result);
+
+/* The named schedule with the smallest makespan; FMM_ERR_DEVICE when `kind` is named and infeasible. */
+fmm_status fmm_schedule_choose(const fmm_cost_table *costs, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_kind kind,
+                               fmm_assignment *assignment, fmm_makespan *makespan);
+
+/* Tuner: leaf size and root scale with the smallest makespan. Estimated counts come from the caller (sorted keys or a named distribution). */
+typedef fmm_status fmm_count_estimate(void *context, int leaf_size, double root_scale, fmm_counts *counts);
+typedef struct fmm_tuned { int leaf_size; double root_scale; fmm_assignment assignment; fmm_makespan makespan; } fmm_tuned;
+fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_kind kind,
+                    int leaf_size, double root_scale, fmm_count_estimate *estimate, void *context, fmm_tuned *best);
+#endif
