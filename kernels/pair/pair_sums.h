@@ -1,0 +1,56 @@
+/* Pair sums on the CPU: f(x_i) += sum_j K(x_i, y_j) s(y_j) between one set of targets and several contiguous ranges of sources.
+ * The engine behind the phases ulist, wlist and xlist and behind the P2M and L2P of up and down. Points are planes (x[], y[], z[]) in the
+ * tree's scaled coordinates; values are planes with strides, so that sorted points, surfaces and [box][column][n] arrays are all read in
+ * place. The instruction set is picked inside; nothing is allocated; one call is one thread's work, and its bits depend on nothing but
+ * its arguments and the instruction set. Coordinates are at most 1e18 in size (squares must not overflow a float). */
+#ifndef FMM_PAIR_SUMS_H
+#define FMM_PAIR_SUMS_H
+#include "kernels/pair/pair.h"
+
+/* How exact a pair is; fmm_pair_sum_prepare picks from the phase's precision and tolerance. */
+typedef enum fmm_pair_accuracy {
+  FMM_PAIR_FULL,    /* double, reciprocal square root to about 1e-16 */
+  FMM_PAIR_REDUCED, /* double, one step less: relative error of the root at most 3e-7 (AVX2), 6e-9 (AVX-512) */
+  FMM_PAIR_SINGLE,  /* float products, double accumulation; blocks that are too tight for it go to double */
+  FMM_N_PAIR_ACCURACIES
+} fmm_pair_accuracy;
+
+/* What is summed. Made once a phase by fmm_pair_sum_prepare; read only afterwards, by any number of threads. */
+typedef struct fmm_pair_sum {
+  const fmm_pair *pair;
+  const double *params; /* in scaled units; not copied */
+  int n_columns, gradient;
+  fmm_pair_accuracy accuracy;
+  double tolerance;     /* single: a block whose rounding may exceed it goes to double */
+  int careful;          /* nonzero: the plain C reference, for tests */
+} fmm_pair_sum;
+
+/* n sources with their densities: component k, column c, point j is density[k*component_stride + c*column_stride + j]. */
+typedef struct fmm_pair_sources {
+  int64_t n;
+  const double *x, *y, *z;
+  const double *normal[3]; /* only of pairs that take normals, else NULL */
+  const double *density;
+  int64_t component_stride, column_stride;
+  int may_coincide;        /* nonzero: a source may lie exactly on a target (a leaf with itself); such a pair contributes nothing */
+} fmm_pair_sources;
+
+/* n targets and where their sums are added: value v = output*(gradient ? 4 : 1) + k, column c, point i is
+ * value[v*value_stride + c*column_stride + i]. */
+typedef struct fmm_pair_targets {
+  int64_t n;
+  const double *x, *y, *z;
+  double *value;
+  int64_t value_stride, column_stride;
+} fmm_pair_targets;
+
+/* Fills *sum; the accuracy comes from the phase's precision and the plan's tolerance. */
+void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double *params, int n_columns, int gradient, fmm_precision precision,
+                          double tolerance);
+
+/* Adds the sums over n_ranges source ranges to the targets' values, in the order given. Ranges may be empty. */
+void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges);
+
+/* Planes of a surface's points: x[i] = center[0] + radius * surface[3 i], ... (surface: n x 3, on the cube [-1,1]^3). */
+void fmm_surface_planes(int n, const double *surface, const double center[3], double radius, double *x, double *y, double *z);
+#endif
