@@ -5,11 +5,13 @@
 #include "kernels/pair/pair_info.h"
 #include "lists.h"
 
+/* Flops of a form are those it is written to do, also where it multiplies by zero (V: whole 8x8 sibling blocks), so that a fitted
+ * constant measures the code and not the tree; what is needed whatever the form is `pairs`. */
 typedef struct fmm_work {
-  double pairs;   /* kernel evaluations (U: source x target points; P2M, L2P, W, X: points x surface points) */
+  double pairs;   /* kernel evaluations (U: source x target points; up, down, W, X: points x surface points); V: true M2L pairs of boxes */
   double flops;   /* floating-point operations of the form used: pair flops, 2 per multiply-add of products, FFT 2.5 n log2 n per real transform */
-  double bytes;   /* fewest bytes moved through memory: inputs read once, outputs written once */
-  double entries; /* list entries or boxes handled: the unit of per-item overhead */
+  double bytes;   /* fewest bytes moved through memory, in double: inputs read once, outputs written once */
+  double entries; /* list entries or boxes handled: the unit of per-item overhead (up, down: boxes; U, W, X: entries; V: pairs of parents) */
 } fmm_work;
 
 typedef struct fmm_counts {
@@ -25,10 +27,47 @@ typedef struct fmm_count_case { const fmm_pair_info *pair; int order, n_columns,
 
 static inline int fmm_surface_size(int order) { return 6 * (order - 1) * (order - 1) + 2; }
 
-/* Exact counts. Never fails. */
-void fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_counts *counts);
+/* Flops of one pair: the interaction's own for one column, and a multiply-add a column, component and output for each further one. */
+static inline double fmm_pair_flops(const fmm_pair_info *pair, int gradient, int n_columns) {
+  double one = gradient ? pair->gradient_flops : pair->flops;
+  return one + 2.0 * (n_columns - 1) * pair->components * pair->outputs * (gradient ? 4 : 1);
+}
 
-/* One function a phase, in kernels/PHASE/PHASE_cost.c: fills counts->level[phase]. */
-typedef void fmm_phase_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]);
+/* Instructions of one pair besides the reciprocal square root, likewise (the mix that Choi et al. 2014, eq. 6, prices). */
+static inline double fmm_pair_instructions(const fmm_pair_info *pair, int gradient, int n_columns) {
+  double one = gradient ? pair->gradient_instructions : pair->instructions;
+  return one + (double)(n_columns - 1) * pair->components * pair->outputs * (gradient ? 4 : 1);
+}
+
+/* Values of one equivalent or check surface: components x points. */
+static inline double fmm_count_unknowns(const fmm_count_case *what) {
+  return (double)what->pair->equivalent_components * fmm_surface_size(what->order);
+}
+
+/* Bytes of one source point and its densities, of one target point and its results, in double. */
+static inline double fmm_source_bytes(const fmm_count_case *what) {
+  return 8.0 * (3 + 3 * (what->pair->takes_normals != 0) + what->pair->components * what->n_columns);
+}
+static inline double fmm_target_bytes(const fmm_count_case *what) {
+  return 8.0 * (3 + what->pair->outputs * (what->gradient ? 4 : 1) * what->n_columns);
+}
+
+/* Exact counts. FMM_ERR_MEMORY only (V marks boxes). */
+fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_counts *counts);
+/* counts->total from counts->level: for those who fill levels themselves. */
+void fmm_counts_add_up(fmm_counts *counts);
+
+/* One function a phase, in kernels/PHASE/PHASE_cost.c: fills level[] of its phase; level is zero on entry. */
+typedef fmm_status fmm_phase_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]);
 fmm_phase_cost fmm_up_cost, fmm_ulist_cost, fmm_vlist_cost, fmm_wlist_cost, fmm_xlist_cost, fmm_down_cost;
+extern fmm_phase_cost *const fmm_phase_costs[FMM_N_PHASES];
+
+/* First level whose boxes have equivalent densities: boxes of coarser levels are all adjacent and are in no list. */
+enum { FMM_FIRST_FAR_LEVEL = 2 };
+
+/* Work of one up or down step of a box, of one V box and of one V block, shared by exact counts and by estimates from distributions. */
+typedef struct fmm_box_work { double up_leaf_flops, up_child_flops, up_box_flops, down_flops, down_parent_flops, box_bytes, operator_bytes; } fmm_box_work;
+fmm_box_work fmm_box_work_of(const fmm_count_case *what);
+typedef struct fmm_vlist_work { double frequencies, transform_flops, block_flops, spectrum_bytes, operator_bytes; } fmm_vlist_work;
+fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what);
 #endif

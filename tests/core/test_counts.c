@@ -1,0 +1,156 @@
+/* Work counts of a uniform tree of two levels below the root, made by hand here (64 leaves of q points, sorted x slowest in each box
+ * of 2x2x2), against closed forms: Choi et al. 2014, eq. 2 (pairs of a uniform tree), and pairs of boxes counted by geometry. */
+#include "test.h"
+#include "runtime/counts.h"
+
+#include <stdlib.h>
+
+extern const fmm_pair_info fmm_info_laplace, fmm_info_stokes;
+
+enum { EDGE = 4, LEAVES = 64, BOXES = 1 + 8 + 64, Q = 3 };
+
+typedef struct grid {
+  fmm_tree tree;
+  fmm_lists lists;
+  uint8_t level[BOXES], n_children[BOXES], octant[BOXES], v_direction[56];
+  int32_t first_child[BOXES], leaf[LEAVES], u_entry[LEAVES * LEAVES], v_row[8], v_entry[56];
+  int64_t begin[BOXES], end[BOXES], u_offset[LEAVES + 1], v_offset[9], none[1];
+} grid;
+
+static int axis_of(int leaf, int axis) { return (leaf >> (3 + axis) & 1) * 2 + (leaf >> axis & 1); } /* leaf = 8 * parent's octant + octant */
+
+static int adjacent(int a, int b) {
+  for (int axis = 0; axis < 3; axis++)
+    if (abs(axis_of(a, axis) - axis_of(b, axis)) > 1) return 0;
+  return 1;
+}
+
+static void make_boxes(grid *g) {
+  for (int box = 0; box < BOXES; box++) {
+    int leaf = box - 9, level = box == 0 ? 0 : box < 9 ? 1 : 2;
+    g->level[box] = (uint8_t)level;
+    g->octant[box] = (uint8_t)(level == 1 ? box - 1 : level == 2 ? leaf % 8 : 0);
+    g->first_child[box] = level == 0 ? 1 : level == 1 ? 9 + 8 * (box - 1) : -1;
+    g->n_children[box] = level == 2 ? 0 : 8;
+    g->begin[box] = level == 0 ? 0 : level == 1 ? 8 * Q * (box - 1) : Q * leaf;
+    g->end[box] = g->begin[box] + (level == 0 ? LEAVES : level == 1 ? 8 : 1) * Q;
+    if (level == 2) g->leaf[leaf] = box;
+  }
+}
+
+static void make_lists(grid *g) {
+  int64_t n = 0;
+  for (int a = 0; a < LEAVES; a++) {
+    g->u_offset[a] = n;
+    for (int b = 0; b < LEAVES; b++)
+      if (adjacent(a, b)) g->u_entry[n++] = 9 + b;
+  }
+  g->u_offset[LEAVES] = n;
+  g->lists.u = (fmm_rows){.n_rows = LEAVES, .n_entries = n, .row = g->leaf, .offset = g->u_offset, .entry = g->u_entry};
+  n = 0;
+  for (int p = 0; p < 8; p++) {
+    g->v_row[p] = 1 + p, g->v_offset[p] = n;
+    for (int q = 0; q < 8; q++) {
+      int dx = (q & 1) - (p & 1), dy = (q >> 1 & 1) - (p >> 1 & 1), dz = (q >> 2) - (p >> 2);
+      if (p != q) g->v_direction[n] = (uint8_t)(dx + 1 + 3 * (dy + 1) + 9 * (dz + 1)), g->v_entry[n++] = 1 + q;
+    }
+  }
+  g->v_offset[8] = n;
+  g->lists.v = (fmm_rows){.n_rows = 8, .n_entries = n, .row = g->v_row, .offset = g->v_offset, .entry = g->v_entry, .direction = g->v_direction};
+  g->lists.w.offset = g->lists.x.offset = g->none;
+}
+
+static grid *make_grid(void) {
+  static grid g;
+  memset(&g, 0, sizeof g);
+  make_boxes(&g);
+  make_lists(&g);
+  fmm_tree *t = &g.tree;
+  t->n_levels = 3, t->n_boxes = BOXES, t->n_leaves = LEAVES, t->leaf = g.leaf, t->same_points = 1;
+  t->sources.n = t->targets.n = LEAVES * Q;
+  t->level_begin[1] = 1, t->level_begin[2] = 9, t->level_begin[3] = BOXES;
+  t->level = g.level, t->first_child = g.first_child, t->n_children = g.n_children, t->octant = g.octant;
+  t->source_begin = t->target_begin = g.begin, t->source_end = t->target_end = g.end;
+  return &g;
+}
+
+static fmm_counts count(const fmm_pair_info *pair, int order, int columns, int gradient) {
+  grid *g = make_grid();
+  fmm_count_case what = {.pair = pair, .order = order, .n_columns = columns, .gradient = gradient};
+  fmm_counts counts;
+  assert_ok(fmm_count_work(&g->tree, &g->lists, &what, &counts));
+  return counts;
+}
+
+static void ulist_of_a_uniform_tree_is_equation_2(void **state) {
+  fmm_counts c = count(&fmm_info_laplace, 4, 1, 0);
+  double boxes = 3 * EDGE - 2, pairs = boxes * boxes * boxes * Q * Q; /* (3 b^(1/3) - 2)^3 q^2 */
+  assert_true(c.total[FMM_PHASE_ULIST].pairs == pairs);
+  assert_true(c.total[FMM_PHASE_ULIST].flops == 11 * pairs);
+  assert_true(c.total[FMM_PHASE_ULIST].entries == boxes * boxes * boxes);
+  assert_true(c.total[FMM_PHASE_ULIST].bytes == LEAVES * Q * (4 + 4) * 8.0); /* x y z s in, x y z f of targets */
+  assert_true(c.level[FMM_PHASE_ULIST][2].pairs == pairs && c.level[FMM_PHASE_ULIST][1].pairs == 0);
+}
+
+static void vlist_counts_every_pair_of_boxes_that_is_not_adjacent(void **state) {
+  fmm_counts c = count(&fmm_info_laplace, 4, 1, 0);
+  int pairs = 0;
+  for (int a = 0; a < LEAVES; a++)
+    for (int b = 0; b < LEAVES; b++) pairs += !adjacent(a, b);
+  assert_true(c.total[FMM_PHASE_VLIST].pairs == pairs);
+  assert_true(c.total[FMM_PHASE_VLIST].entries == 56);
+  double n = 8 * 8 * 8, frequencies = 8 * 8 * 5, transform = 2.5 * n * 9; /* grid of 2p = 8 points an edge, log2 n = 9 */
+  assert_true(c.total[FMM_PHASE_VLIST].flops == 2 * LEAVES * transform + 56 * 64 * 8 * frequencies);
+  double spectrum = 16 * frequencies, box = 8 * 56; /* 6 (p-1)^2 + 2 = 56 surface points */
+  assert_true(c.total[FMM_PHASE_VLIST].bytes == 2 * LEAVES * (2 * spectrum + box) + 343 * spectrum);
+}
+
+static void up_and_down_count_points_times_surface_and_three_products(void **state) {
+  fmm_counts c = count(&fmm_info_laplace, 4, 1, 0);
+  double pairs = LEAVES * Q * 56.0, product = 2.0 * 56 * 56;
+  assert_true(c.total[FMM_PHASE_UP].pairs == pairs && c.total[FMM_PHASE_DOWN].pairs == pairs);
+  assert_true(c.total[FMM_PHASE_UP].flops == 11 * pairs + LEAVES * 2 * product);   /* U^T, V S^-1; levels 0 and 1 are in no list */
+  assert_true(c.total[FMM_PHASE_DOWN].flops == 11 * pairs + LEAVES * 2 * product); /* level 2 has no L2L */
+  assert_true(c.total[FMM_PHASE_WLIST].flops == 0 && c.total[FMM_PHASE_XLIST].entries == 0);
+}
+
+static void columns_components_and_gradients_enter_each_term(void **state) {
+  fmm_counts one = count(&fmm_info_stokes, 4, 1, 0), two = count(&fmm_info_stokes, 4, 2, 1);
+  double surface = 56, n = 3 * surface;
+  assert_true(one.total[FMM_PHASE_UP].flops == LEAVES * Q * surface * fmm_info_stokes.flops + LEAVES * 4 * n * n);
+  double pair_flops = fmm_info_stokes.gradient_flops + 2 * 3 * 3 * 4; /* second column: a multiply-add a component, output, derivative */
+  assert_true(two.total[FMM_PHASE_ULIST].flops == two.total[FMM_PHASE_ULIST].pairs * pair_flops);
+  assert_true(two.total[FMM_PHASE_VLIST].flops == 2 * one.total[FMM_PHASE_VLIST].flops);
+  assert_true(two.total[FMM_PHASE_ULIST].bytes == LEAVES * Q * 8.0 * (3 + 3 * 2 + 3 + 3 * 4 * 2));
+}
+
+static void boxes_without_sources_or_targets_count_nothing(void **state) {
+  grid *g = make_grid();
+  int64_t target_begin[BOXES] = {0}, target_end[BOXES] = {0};
+  g->tree.target_begin = target_begin, g->tree.target_end = target_end;
+  fmm_count_case what = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 1};
+  fmm_counts c;
+  assert_ok(fmm_count_work(&g->tree, &g->lists, &what, &c));
+  assert_true(c.total[FMM_PHASE_DOWN].flops == 0 && c.total[FMM_PHASE_VLIST].pairs == 0 && c.total[FMM_PHASE_ULIST].pairs == 0);
+  assert_true(c.total[FMM_PHASE_UP].entries == LEAVES);
+}
+
+static void failed_allocation_is_a_memory_error(void **state) {
+  grid *g = make_grid();
+  fmm_count_case what = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 1};
+  fmm_counts c = {.order = 99};
+  fmm_memory_fail_at(1);
+  assert_int_equal(fmm_count_work(&g->tree, &g->lists, &what, &c), FMM_ERR_MEMORY);
+  fmm_memory_fail_at(0);
+  assert_int_equal(c.order, 99);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(ulist_of_a_uniform_tree_is_equation_2),
+                                     cmocka_unit_test(vlist_counts_every_pair_of_boxes_that_is_not_adjacent),
+                                     cmocka_unit_test(up_and_down_count_points_times_surface_and_three_products),
+                                     cmocka_unit_test(columns_components_and_gradients_enter_each_term),
+                                     cmocka_unit_test(boxes_without_sources_or_targets_count_nothing),
+                                     cmocka_unit_test(failed_allocation_is_a_memory_error)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
