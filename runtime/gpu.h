@@ -1,0 +1,105 @@
+/* One GPU as a plain C interface: opened, queried, given a plan's data once, then fed asynchronously. Two implementations: runtime/gpu_*.cu
+ * (CUDA) and runtime/gpu_none.c (built without nvcc), so that nothing else in the library knows CUDA.
+ *
+ * Life: fmm_gpu_plan_create uploads points, lists and operators and reserves everything (the only allocations). An execution is
+ *   begin -> any order of run / send / fetch that respects the phases' dependencies -> results or fetch -> finish.
+ * All calls between begin and finish return at once: work is enqueued on the plan's streams, copies are from and to pinned memory; `finish`
+ * (and `wait`, for one fetched array) is where the host waits. Phases that depend on each other (up -> V, W; V, X -> down) are ordered by
+ * events inside; only what crosses the bus must be asked for with send and fetch.
+ * A plan is used by one thread at a time; different plans by different threads at once.
+ * Errors: FMM_ERR_DEVICE (absent, failed), FMM_ERR_MEMORY (device memory or the cap is not enough; says how much was needed). */
+#ifndef FMM_GPU_H
+#define FMM_GPU_H
+#include "kernels/phase.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fmm_gpu_info {
+  int present;           /* 0: `reason` says why; no driver, an old driver and no device are treated alike */
+  char reason[256];      /* one line */
+  char name[128], uuid[64], driver[32];
+  int sms;               /* multiprocessors */
+  int compute_capability;/* 10 * major + minor */
+  size_t memory_bytes, free_bytes;
+} fmm_gpu_info;
+
+/* Looks at device `ordinal`. Never fails: what is wrong is in the reason. Costs a context's creation the first time. */
+void fmm_gpu_query(int ordinal, fmm_gpu_info *info);
+
+/* What a plan wants of the GPU. The state is read during create only, except tree, lists and operators (host), which must outlive the plan's
+ * creation only. Of the state: tree, lists, pair, params, operators, n_columns, gradient, precision, tolerance. */
+typedef struct fmm_gpu_request {
+  const fmm_state *state;
+  int device;            /* CUDA ordinal */
+  int sms;               /* limit to this many multiprocessors by a green context (0: all); rounded up to what the hardware offers */
+  unsigned phases;       /* bit (1u << phase) of every phase that may be run */
+  size_t memory_cap;     /* bytes the plan may hold on the device (0: what is free) */
+  void *stream;          /* caller's cudaStream_t, ordered with begin and results when arrays are on the device (NULL: none) */
+  int threads;           /* host threads for staging copies */
+} fmm_gpu_request;
+
+typedef struct fmm_gpu_plan fmm_gpu_plan;
+
+/* Bytes a plan would hold at least (V in the smallest slabs) and at best, before anything is allocated. Needs no GPU. */
+void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *least_bytes, size_t *best_bytes);
+fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_request *request);
+void fmm_gpu_plan_destroy(fmm_gpu_plan **plan);
+size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan);
+size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan); /* pinned */
+int fmm_gpu_plan_sms(const fmm_gpu_plan *plan);           /* real number of multiprocessors used */
+
+/* Starts an execution: densities in the caller's layout (n_input x components x columns, in input order, host or device memory) are
+ * uploaded and sorted on the device; results are zeroed. Host memory may be reused when the call returns. */
+fmm_status fmm_gpu_begin(fmm_gpu_plan *plan, const double *densities, fmm_memory_space space);
+
+/* Enqueues rows [row_begin, row_end) of a phase's list (u, v, w, x rows; boxes for up and down: always all of them). Inputs must be there or
+ * enqueued: up's results by run(UP) or send(UP_EQUIVALENT), V's and X's by run or send(DOWN_CHECK). */
+fmm_status fmm_gpu_run(fmm_gpu_plan *plan, fmm_phase phase, int64_t row_begin, int64_t row_end);
+
+/* Arrays that may cross the bus, host layouts as in fmm_state. */
+typedef enum fmm_gpu_array { FMM_GPU_UP_EQUIVALENT, FMM_GPU_DOWN_CHECK, FMM_GPU_POTENTIAL, FMM_GPU_N_ARRAYS } fmm_gpu_array;
+
+/* Host -> device, boxes [box_begin, box_end). UP_EQUIVALENT overwrites; DOWN_CHECK is added to what V and X leave there (send it once an
+ * execution). The host array must be registered (fmm_gpu_register) to overlap, and stay untouched until finish. */
+fmm_status fmm_gpu_send(fmm_gpu_plan *plan, fmm_gpu_array array, const double *host, int64_t box_begin, int64_t box_end);
+/* Device -> host, the whole array, after everything enqueued so far that writes it. Complete after wait or finish. */
+fmm_status fmm_gpu_fetch(fmm_gpu_plan *plan, fmm_gpu_array array, double *host);
+fmm_status fmm_gpu_wait(fmm_gpu_plan *plan, fmm_gpu_array array);
+
+/* Results of this execution alone on the GPU: sorts into the caller's layout times factor and copies. Complete after finish.
+ * potential n_targets_input x outputs x columns; gradient (NULL: not asked) n_targets_input x outputs x 3 x columns. */
+fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double *potential, double *gradient, fmm_memory_space space);
+
+/* Waits for everything of this execution and copies host results out. */
+fmm_status fmm_gpu_finish(fmm_gpu_plan *plan);
+
+/* Seconds since begin of a phase's first and last work on the device in the finished execution; 0 when it did not run. Copies likewise. */
+fmm_status fmm_gpu_phase_span(const fmm_gpu_plan *plan, fmm_phase phase, double *start_s, double *end_s);
+typedef enum fmm_gpu_copy { FMM_GPU_COPY_DENSITIES, FMM_GPU_COPY_SEND, FMM_GPU_COPY_FETCH, FMM_GPU_COPY_RESULTS, FMM_GPU_N_COPIES } fmm_gpu_copy;
+fmm_status fmm_gpu_copy_span(const fmm_gpu_plan *plan, fmm_gpu_copy copy, double *start_s, double *end_s);
+
+/* Page-locks a host array so that copies overlap; undo before freeing it. */
+fmm_status fmm_gpu_register(void *host, size_t bytes);
+void fmm_gpu_unregister(void *host);
+
+/* Measured rates of the device, for calibration; sms as in the request. Each takes tens of milliseconds. */
+typedef enum fmm_gpu_rate {
+  FMM_GPU_RATE_FMA_DOUBLE, FMM_GPU_RATE_FMA_SINGLE,    /* flop/s */
+  FMM_GPU_RATE_PAIR_DOUBLE, FMM_GPU_RATE_PAIR_SINGLE,  /* laplace pairs/s */
+  FMM_GPU_RATE_MEMORY,                                 /* byte/s, triad */
+  FMM_GPU_RATE_H2D, FMM_GPU_RATE_D2H,                  /* byte/s, pinned */
+  FMM_GPU_RATE_LAUNCH,                                 /* seconds a launch */
+  FMM_GPU_N_RATES
+} fmm_gpu_rate;
+fmm_status fmm_gpu_measure(int device, int sms, fmm_gpu_rate rate, double *value);
+
+/* The nth CUDA call from now fails (1: the next); 0 switches it off. For tests. Count of calls so far. */
+void fmm_gpu_fail_at(int64_t nth);
+int64_t fmm_gpu_call_count(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

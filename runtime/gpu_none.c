@@ -1,0 +1,33 @@
+/* The GPU interface of a build without nvcc: the device is absent, and every other call says so. */
+#include "runtime/gpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char absent[] = "this build has no CUDA (nvcc was not found, or -Dcuda=disabled)";
+static fmm_status none(void) { return FMM_FAIL(FMM_ERR_DEVICE, "%s: build with -Dcuda=enabled or choose --schedule cpu", absent); }
+
+void fmm_gpu_query(int ordinal, fmm_gpu_info *info) {
+  memset(info, 0, sizeof *info);
+  snprintf(info->reason, sizeof info->reason, "%s", absent);
+}
+void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *least_bytes, size_t *best_bytes) { *least_bytes = *best_bytes = 0; }
+fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_request *request) { return none(); }
+void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) { *plan = NULL; }
+size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return 0; }
+size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return 0; }
+int fmm_gpu_plan_sms(const fmm_gpu_plan *plan) { return 0; }
+fmm_status fmm_gpu_begin(fmm_gpu_plan *plan, const double *densities, fmm_memory_space space) { return none(); }
+fmm_status fmm_gpu_run(fmm_gpu_plan *plan, fmm_phase phase, int64_t row_begin, int64_t row_end) { return none(); }
+fmm_status fmm_gpu_send(fmm_gpu_plan *plan, fmm_gpu_array array, const double *host, int64_t box_begin, int64_t box_end) { return none(); }
+fmm_status fmm_gpu_fetch(fmm_gpu_plan *plan, fmm_gpu_array array, double *host) { return none(); }
+fmm_status fmm_gpu_wait(fmm_gpu_plan *plan, fmm_gpu_array array) { return none(); }
+fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double *potential, double *gradient, fmm_memory_space space) { return none(); }
+fmm_status fmm_gpu_finish(fmm_gpu_plan *plan) { return none(); }
+fmm_status fmm_gpu_phase_span(const fmm_gpu_plan *plan, fmm_phase phase, double *start_s, double *end_s) { return none(); }
+fmm_status fmm_gpu_copy_span(const fmm_gpu_plan *plan, fmm_gpu_copy copy, double *start_s, double *end_s) { return none(); }
+fmm_status fmm_gpu_register(void *host, size_t bytes) { return none(); }
+void fmm_gpu_unregister(void *host) {}
+fmm_status fmm_gpu_measure(int device, int sms, fmm_gpu_rate rate, double *value) { return none(); }
+void fmm_gpu_fail_at(int64_t nth) {}
+int64_t fmm_gpu_call_count(void) { return 0; }
