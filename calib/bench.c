@@ -1,0 +1,52 @@
+/* The driver of microbenchmarks (bench.h). */
+#include "calib/bench.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/memory.h"
+
+enum { FEWEST_RUNS = 3, MOST_RUNS = 1001 };
+
+double fmm_now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+fmm_rate fmm_median_rate(int n, double *values) {
+  qsort(values, (size_t)n, sizeof *values, ascending);
+  double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+  return (fmm_rate){median, median > 0 ? (values[n - 1] - values[0]) / median : 0};
+}
+
+static double time_once(const fmm_bench *bench, void *context) {
+  double start = fmm_now_s();
+  bench->run(context);
+  return fmm_now_s() - start;
+}
+
+fmm_status fmm_bench_measure(const fmm_bench *bench, int threads, double effort, double budget_s, fmm_bench_result *result) {
+  double seconds[MOST_RUNS], rates[MOST_RUNS];
+  fmm_bench_work work = {0};
+  void *context = NULL;
+  int n = 0;
+  FMM_TRY(bench->setup(threads, effort, &context, &work));
+  bench->run(context); /* warm-up: page faults, clocks, the team of threads */
+  double end = fmm_now_s() + budget_s;
+  while (n < FEWEST_RUNS || (n < MOST_RUNS && fmm_now_s() < end)) {
+    double t = time_once(bench, context);
+    if (t <= 0) t = 1e-9; /* the clock's resolution */
+    double amount = bench->unit == FMM_PER_FLOP ? work.flops : bench->unit == FMM_PER_BYTE ? work.bytes : work.items;
+    rates[n] = bench->unit == FMM_SECONDS_PER_ITEM ? t / amount : amount / t;
+    seconds[n++] = t;
+  }
+  bench->teardown(context);
+  *result = (fmm_bench_result){.rate = fmm_median_rate(n, rates), .work = work, .median_s = fmm_median_rate(n, seconds).value, .runs = n};
+  return FMM_OK;
+}
