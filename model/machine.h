@@ -8,7 +8,9 @@
 enum { FMM_PROFILE_SCHEMA = 1, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2 }; /* double, single (mixed uses single's rates) */
 
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
-typedef struct fmm_constant { double value, median_error, p90_error; int n_fit, n_held_out; } fmm_constant; /* 1 is ideal; relative errors on held-out runs */
+/* Fitted per phase, device and precision: seconds = value * roofline + entry_s * entries + launches (model/cost.c). value: 1 is ideal, 0: not
+ * measured yet; errors: |predicted - measured| / measured over the n_held_out runs kept out of the fit. */
+typedef struct fmm_constant { double value, entry_s, median_error, p90_error; int n_fit, n_held_out; } fmm_constant;
 
 typedef struct fmm_device_rates {
   int present;
@@ -32,16 +34,29 @@ typedef struct fmm_machine {
   char fingerprint[FMM_MAX_NAME];      /* hash of CPU model, allowed cores, GPU UUID, driver, build */
   char build[FMM_MAX_NAME];            /* library version and instruction set */
   char effort[16];                     /* quick, standard, thorough, nominal, hand */
+  char source[512];                    /* where the numbers come from, in words; "" for calibrate's own */
   double created_unix_s;
   fmm_device_rates device[FMM_N_DEVICES];
 } fmm_machine;
 
-fmm_status fmm_profile_load(const char *path, fmm_machine *machine);       /* FMM_ERR_PROFILE: reason, way out */
-fmm_status fmm_profile_save(const char *path, const fmm_machine *machine); /* whole or not at all */
+/* Every failure is FMM_ERR_PROFILE (writing: FMM_ERR_FILE) and says why and what to do; *machine is untouched then. */
+fmm_status fmm_profile_load(const char *path, fmm_machine *machine);
+fmm_status fmm_profile_save(const char *path, const fmm_machine *machine); /* whole or not at all; makes missing directories */
 fmm_status fmm_profile_seal(const char *path);                             /* checks a hand-written profile, adds its checksum */
-/* Path by the rules of DESIGN 6: explicit, $FMM_PROFILE, $XDG_STATE_HOME/hybridfmm/FINGERPRINT.json, /etc/hybridfmm/...; *found 0: none. */
+/* Refuses a profile of other hardware or another build than `fingerprint` (this machine's). */
+fmm_status fmm_profile_check_native(const fmm_machine *machine, const char *fingerprint);
+/* What a profile must satisfy: finite positive rates of every device present, constants in range, names not empty. */
+fmm_status fmm_machine_check(const fmm_machine *machine);
+/* Path by the rules of DESIGN 6: explicit, $FMM_PROFILE, $XDG_STATE_HOME/hybridfmm/FINGERPRINT.json (default ~/.local/state),
+ * /etc/hybridfmm/FINGERPRINT.json; *found 0: none. The first two must exist when given. */
 fmm_status fmm_profile_find(const char *explicit_path, const char *fingerprint, char path[512], int *found);
 fmm_status fmm_profile_user_path(const char *fingerprint, char path[512]);
 /* Conservative made-up rates for `cores` cores and no GPU, effort "nominal": used where no profile is and calibration is not wanted. */
 void fmm_machine_nominal(int cores, fmm_machine *machine);
+
+/* What-if machines: factors on one device's compute peaks, memory bandwidth and bus. Path and fingerprint are cleared, as no file holds it. */
+void fmm_machine_scale(fmm_machine *machine, fmm_device device, double compute, double memory, double bus);
+/* The same machine with `units` of the device's cores or multiprocessors: compute and bandwidth in proportion (bandwidth of few units is
+ * a lower bound: a part of the units can draw more than its share). */
+void fmm_machine_use_units(fmm_machine *machine, fmm_device device, int units);
 #endif

@@ -8,6 +8,8 @@ fmm_phase_cost *const fmm_phase_costs[FMM_N_PHASES] = {
     [FMM_PHASE_UP] = fmm_up_cost,       [FMM_PHASE_ULIST] = fmm_ulist_cost, [FMM_PHASE_VLIST] = fmm_vlist_cost,
     [FMM_PHASE_WLIST] = fmm_wlist_cost, [FMM_PHASE_XLIST] = fmm_xlist_cost, [FMM_PHASE_DOWN] = fmm_down_cost};
 
+const char *const fmm_phase_names[FMM_N_PHASES] = {"up", "ulist", "vlist", "wlist", "xlist", "down"};
+
 void fmm_counts_add_up(fmm_counts *counts) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
     fmm_work total = {0};

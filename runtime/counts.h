@@ -54,6 +54,8 @@ static inline double fmm_target_bytes(const fmm_count_case *what) {
 
 /* Exact counts. FMM_ERR_MEMORY only (V marks boxes). */
 fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_counts *counts);
+extern const char *const fmm_phase_names[FMM_N_PHASES]; /* "up", "ulist", ... */
+
 /* counts->total from counts->level: for those who fill levels themselves. */
 void fmm_counts_add_up(fmm_counts *counts);
 

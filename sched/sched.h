@@ -31,7 +31,6 @@ const char *fmm_schedule_name(fmm_schedule_kind kind);
 
 /* Dependencies as data: depends[a][b] nonzero when a needs b's result. */
 extern const unsigned char fmm_phase_depends[FMM_N_PHASES][FMM_N_PHASES];
-extern const char *const fmm_phase_names[FMM_N_PHASES]; /* "up", "ulist", ... */
 
 void fmm_makespan_of(const fmm_cost_table *costs, const fmm_assignment *assignment, fmm_makespan *result);
 

@@ -1,0 +1,102 @@
+/* Machines as plain values: what a valid one satisfies, a nominal one for when nothing was measured, and what-if variants. */
+#include "model/machine.h"
+#include "runtime/counts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- validity ---- */
+
+static fmm_status check_rate(const char *device, const char *what, fmm_rate rate) {
+  if (!(rate.value > 0 && isfinite(rate.value) && rate.spread >= 0 && isfinite(rate.spread)))
+    return FMM_FAIL(FMM_ERR_PROFILE, "%s: %s is %g with spread %g; a rate must be positive and finite", device, what, rate.value, rate.spread);
+  return FMM_OK;
+}
+
+static int in_range(double value, double lo, double hi) { return value >= lo && value <= hi; }
+
+static fmm_status check_constant(const char *device, int phase, const fmm_constant *c) {
+  if (in_range(c->value, 0, 1e6) && in_range(c->entry_s, 0, 1) && in_range(c->median_error, 0, 1e6) && in_range(c->p90_error, 0, 1e6) &&
+      c->n_fit >= 0 && c->n_held_out >= 0)
+    return FMM_OK;
+  return FMM_FAIL(FMM_ERR_PROFILE, "%s: constant of %s is %g (%g s an entry, errors %g and %g); it must be finite and not negative", device, fmm_phase_names[phase],
+                  c->value, c->entry_s, c->median_error, c->p90_error);
+}
+
+static fmm_status check_device(const fmm_device_rates *d, const char *device, int is_gpu) {
+  if (!d->present) return FMM_OK;
+  if (d->units < 1 || d->memory_mb < 0) return FMM_FAIL(FMM_ERR_PROFILE, "%s: %d units, %d MB; at least 1 and 0", device, d->units, d->memory_mb);
+  for (int p = 0; p < FMM_N_PRECISIONS; p++) {
+    FMM_TRY(check_rate(device, "pair_flops_per_s", d->pair_flops_per_s[p]));
+    FMM_TRY(check_rate(device, "fma_flops_per_s", d->fma_flops_per_s[p]));
+    for (int phase = 0; phase < FMM_N_PHASES; phase++) FMM_TRY(check_constant(device, phase, &d->constant[phase][p]));
+  }
+  FMM_TRY(check_rate(device, "memory_bytes_per_s", d->memory_bytes_per_s));
+  FMM_TRY(check_rate(device, "launch_s", d->launch_s));
+  if (!is_gpu) return FMM_OK;
+  FMM_TRY(check_rate(device, "h2d_bytes_per_s", d->h2d_bytes_per_s));
+  FMM_TRY(check_rate(device, "d2h_bytes_per_s", d->d2h_bytes_per_s));
+  if (!in_range(d->driving_slowdown, 1, 100))
+    return FMM_FAIL(FMM_ERR_PROFILE, "%s: driving_slowdown is %g; it must be 1 .. 100", device, d->driving_slowdown);
+  return FMM_OK;
+}
+
+fmm_status fmm_machine_check(const fmm_machine *machine) {
+  if (!machine->device[FMM_DEVICE_CPU].present) return FMM_FAIL(FMM_ERR_PROFILE, "the profile has no CPU");
+  if (!isfinite(machine->created_unix_s)) return FMM_FAIL(FMM_ERR_PROFILE, "created_unix_s is not finite");
+  FMM_TRY(check_device(&machine->device[FMM_DEVICE_CPU], "cpu", 0));
+  return check_device(&machine->device[FMM_DEVICE_GPU], "gpu", 1);
+}
+
+fmm_status fmm_profile_check_native(const fmm_machine *machine, const char *fingerprint) {
+  if (!strcmp(machine->fingerprint, fingerprint)) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_PROFILE, "%s was made for other hardware or another build (fingerprint %s, here %s); run fmm-calibrate, or use it with fmm-predict --machine",
+                  machine->path[0] ? machine->path : "the profile", machine->fingerprint[0] ? machine->fingerprint : "(none)", fingerprint);
+}
+
+/* ---- nominal ---- */
+
+void fmm_machine_nominal(int cores, fmm_machine *machine) {
+  const double cycles_per_s = 2e9, lanes = 4, fma_a_cycle = 2; /* a modest AVX2 core */
+  const double pair_instructions = 7 + 13;                     /* Choi et al. 2014, eq. 6, with a slow square root and division */
+  const double core_bytes_per_s = 8e9;
+  const int cores_to_saturate = 8;
+  fmm_machine m;
+  memset(&m, 0, sizeof m);
+  m.schema = FMM_PROFILE_SCHEMA;
+  snprintf(m.effort, sizeof m.effort, "nominal");
+  snprintf(m.source, sizeof m.source, "made up: a modest AVX2 core, nothing was measured");
+  fmm_device_rates *d = &m.device[FMM_DEVICE_CPU];
+  d->present = 1, d->units = cores, d->driving_slowdown = 1;
+  snprintf(d->name, sizeof d->name, "nominal CPU");
+  for (int p = 0; p < FMM_N_PRECISIONS; p++) {
+    double instructions_per_s = cores * cycles_per_s * lanes * (p + 1) * fma_a_cycle;
+    d->fma_flops_per_s[p].value = 2 * instructions_per_s;
+    d->pair_flops_per_s[p].value = 11 / pair_instructions * instructions_per_s;
+    for (int phase = 0; phase < FMM_N_PHASES; phase++) d->constant[phase][p] = (fmm_constant){.value = 2, .median_error = 1, .p90_error = 1};
+  }
+  d->memory_bytes_per_s.value = core_bytes_per_s * (cores < cores_to_saturate ? cores : cores_to_saturate);
+  d->launch_s.value = 5e-6;
+  *machine = m;
+}
+
+/* ---- what if ---- */
+
+void fmm_machine_scale(fmm_machine *machine, fmm_device device, double compute, double memory, double bus) {
+  fmm_device_rates *d = &machine->device[device];
+  for (int p = 0; p < FMM_N_PRECISIONS; p++) d->pair_flops_per_s[p].value *= compute, d->fma_flops_per_s[p].value *= compute;
+  d->memory_bytes_per_s.value *= memory;
+  d->h2d_bytes_per_s.value *= bus;
+  d->d2h_bytes_per_s.value *= bus;
+  machine->path[0] = machine->fingerprint[0] = 0;
+  snprintf(machine->effort, sizeof machine->effort, "what-if");
+}
+
+void fmm_machine_use_units(fmm_machine *machine, fmm_device device, int units) {
+  fmm_device_rates *d = &machine->device[device];
+  if (!d->present || units == d->units || units < 1) return;
+  double part = (double)units / d->units;
+  fmm_machine_scale(machine, device, part, part, 1);
+  d->units = units;
+}

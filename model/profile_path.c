@@ -1,0 +1,60 @@
+/* Where profiles are kept: the user's by fingerprint under the XDG state directory, the system's under /etc/hybridfmm.
+ * Reference: XDG Base Directory Specification (a relative XDG_STATE_HOME is ignored). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/machine.h"
+#include "runtime/file.h"
+
+static fmm_status join(char path[512], const char *directory, const char *middle, const char *fingerprint) {
+  char whole[512];
+  int length = snprintf(whole, sizeof whole, "%s%s%s.json", directory, middle, fingerprint);
+  if (length < 0 || length >= (int)sizeof whole)
+    return FMM_FAIL(FMM_ERR_PROFILE, "the path of the machine profile is longer than 511 bytes (%s...); give a shorter --profile", directory);
+  memcpy(path, whole, (size_t)length + 1);
+  return FMM_OK;
+}
+
+/* 0 when neither XDG_STATE_HOME nor HOME is usable. */
+static int state_directory(const char **directory, const char **middle) {
+  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  if (state && state[0] == '/') return *directory = state, *middle = "/hybridfmm/", 1;
+  if (home && home[0] == '/') return *directory = home, *middle = "/.local/state/hybridfmm/", 1;
+  return 0;
+}
+
+fmm_status fmm_profile_user_path(const char *fingerprint, char path[512]) {
+  const char *directory, *middle;
+  if (!state_directory(&directory, &middle))
+    return FMM_FAIL(FMM_ERR_PROFILE, "neither XDG_STATE_HOME nor HOME names a directory to keep the machine profile in; give --profile FILE");
+  return join(path, directory, middle, fingerprint);
+}
+
+static fmm_status take_named(const char *named, const char *by, char path[512]) {
+  if (strlen(named) >= 512) return FMM_FAIL(FMM_ERR_PROFILE, "the profile path given by %s is longer than 511 bytes", by);
+  if (!fmm_file_readable(named))
+    return FMM_FAIL(FMM_ERR_PROFILE, "%s (given by %s) cannot be read; run fmm-calibrate --profile %s, or name another", named, by, named);
+  memcpy(path, named, strlen(named) + 1);
+  return FMM_OK;
+}
+
+fmm_status fmm_profile_find(const char *explicit_path, const char *fingerprint, char path[512], int *found) {
+  const char *environment = getenv("FMM_PROFILE"), *directory, *middle;
+  char candidate[512];
+  if (explicit_path || (environment && environment[0])) {
+    FMM_TRY(take_named(explicit_path ? explicit_path : environment, explicit_path ? "the profile option" : "FMM_PROFILE", path));
+    return *found = 1, FMM_OK;
+  }
+  *found = 0;
+  if (state_directory(&directory, &middle)) {
+    FMM_TRY(join(candidate, directory, middle, fingerprint));
+    *found = fmm_file_readable(candidate);
+  }
+  if (!*found) {
+    FMM_TRY(join(candidate, "/etc", "/hybridfmm/", fingerprint));
+    *found = fmm_file_readable(candidate);
+  }
+  if (*found) memcpy(path, candidate, sizeof candidate);
+  return FMM_OK;
+}

@@ -1,0 +1,271 @@
+/* Machine profiles: what is saved is loaded; what is damaged, foreign or newer is refused with the reason; where they are sought. */
+#include "test.h"
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "model/machine.h"
+#include "runtime/file.h"
+
+static char directory[64], file[96];
+
+static int make_directory(void **state) {
+  snprintf(directory, sizeof directory, "/tmp/fmm_profile_XXXXXX");
+  if (!mkdtemp(directory)) return -1;
+  snprintf(file, sizeof file, "%s/profile.json", directory);
+  return 0;
+}
+
+static int remove_directory(void **state) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf %s", directory);
+  return system(command);
+}
+
+/* A machine in which no two fields are equal and no number is short. */
+static fmm_machine odd_machine(void) {
+  fmm_machine m;
+  double next = 1.0 / 3;
+  memset(&m, 0, sizeof m);
+  m.schema = FMM_PROFILE_SCHEMA, m.created_unix_s = 1.7e9 / 7;
+  strcpy(m.fingerprint, "0123456789abcdef"), strcpy(m.build, "0.1.0 avx512"), strcpy(m.effort, "standard"), strcpy(m.source, "caf\xc3\xa9 \"quoted\"\n");
+  for (int d = 0; d < FMM_N_DEVICES; d++) {
+    fmm_device_rates *r = &m.device[d];
+    r->present = 1, r->units = 3 + d, r->memory_mb = 1000 + d, r->driving_slowdown = 1 + d / 3.0;
+    strcpy(r->name, d ? "gpu" : "cpu");
+    fmm_rate *rates[] = {&r->pair_flops_per_s[0], &r->pair_flops_per_s[1], &r->fma_flops_per_s[0], &r->fma_flops_per_s[1],
+                         &r->memory_bytes_per_s, &r->launch_s, &r->h2d_bytes_per_s, &r->d2h_bytes_per_s};
+    for (int i = 0; i < 8; i++) rates[i]->value = next *= 3.7, rates[i]->spread = 1 / next;
+    for (int phase = 0; phase < FMM_N_PHASES; phase++)
+      for (int p = 0; p < FMM_N_PRECISIONS; p++)
+        r->constant[phase][p] = (fmm_constant){1 + phase / 7.0 + p, 1e-9 * (phase + 1) / 3, 0.1 / (p + 3), 0.2 / (p + 3), 10 * phase, p};
+  }
+  return m;
+}
+
+static fmm_machine load_copy(void) {
+  fmm_machine m;
+  assert_ok(fmm_profile_load(file, &m));
+  memset(m.path, 0, sizeof m.path); /* all that differs */
+  return m;
+}
+
+static void saved_profile_is_loaded_bit_for_bit(void **state) {
+  fmm_machine m = odd_machine();
+  assert_ok(fmm_profile_save(file, &m));
+  fmm_machine back = load_copy();
+  assert_memory_equal(&m, &back, sizeof m);
+  assert_ok(fmm_profile_load(file, &back));
+  assert_string_equal(back.path, file);
+}
+
+static void assert_refused(const char *reason) {
+  fmm_machine m = {.schema = 77};
+  assert_int_equal(fmm_profile_load(file, &m), FMM_ERR_PROFILE);
+  if (!strstr(fmm_last_error(), reason)) fail_msg("'%s' does not say '%s'", fmm_last_error(), reason);
+  assert_non_null(strstr(fmm_last_error(), "fmm-calibrate")); /* the way out */
+  assert_int_equal(m.schema, 77);
+}
+
+static void every_truncation_is_refused(void **state) {
+  fmm_machine m = odd_machine();
+  char *text;
+  size_t length;
+  assert_ok(fmm_profile_save(file, &m));
+  assert_ok(fmm_file_read_all(file, &text, &length));
+  for (size_t cut = 0; cut < length; cut += 1 + cut / 40) {
+    assert_ok(fmm_file_replace(file, text, cut));
+    fmm_machine back;
+    assert_int_equal(fmm_profile_load(file, &back), FMM_ERR_PROFILE);
+  }
+  FMM_FREE(&text);
+}
+
+/* A flip may turn a blank into another blank; whatever is accepted must be the same machine. */
+static void every_flipped_byte_is_refused_or_changes_nothing(void **state) {
+  fmm_machine m = odd_machine();
+  char *text;
+  size_t length;
+  int refused = 0;
+  assert_ok(fmm_profile_save(file, &m));
+  assert_ok(fmm_file_read_all(file, &text, &length));
+  for (size_t at = 0; at < length; at++) {
+    char kept = text[at];
+    text[at] ^= (char)(1u << at % 8);
+    FILE *f = fopen(file, "wb"); /* not through the seam: a sync a byte would take minutes */
+    assert_int_equal(fwrite(text, 1, length, f), length);
+    fclose(f);
+    fmm_machine back;
+    fmm_status status = fmm_profile_load(file, &back);
+    if (status == FMM_OK) {
+      memset(back.path, 0, sizeof back.path);
+      assert_memory_equal(&m, &back, sizeof m);
+    } else {
+      assert_int_equal(status, FMM_ERR_PROFILE);
+      refused++;
+    }
+    text[at] = kept;
+  }
+  assert_true(refused > (int)length / 2);
+  FMM_FREE(&text);
+}
+
+/* The saved text with its first `from` replaced by `to` (same length or not), optionally sealed again. */
+static void edit(const char *from, const char *to) {
+  char *text, *at;
+  size_t length;
+  assert_ok(fmm_file_read_all(file, &text, &length));
+  assert_non_null(at = strstr(text, from));
+  FILE *f = fopen(file, "wb");
+  fprintf(f, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+  fclose(f);
+  FMM_FREE(&text);
+}
+
+static void fresh(void) {
+  fmm_machine m = odd_machine();
+  assert_ok(fmm_profile_save(file, &m));
+}
+
+static void newer_older_and_absent_schema_are_refused(void **state) {
+  fresh(), edit("\"schema\": 1", "\"schema\": 2"), assert_refused("newer");
+  fresh(), edit("\"schema\": 1", "\"schema\": 0"), assert_refused("schema 0 is not 1");
+  fresh(), edit("\"schema\"", "\"scheme\""), assert_refused("no schema number");
+  FILE *f = fopen(file, "w");
+  fputs("[1, 2]", f), fclose(f);
+  assert_refused("no JSON object");
+  remove(file), assert_refused("cannot be opened");
+}
+
+static void edited_profile_is_refused_until_sealed(void **state) {
+  fresh(), edit("standard", "thorough"), assert_refused("damaged or edited");
+  assert_ok(fmm_profile_seal(file));
+  assert_string_equal(load_copy().effort, "thorough");
+  edit("\"checksum\"", "\"checksun\""), assert_refused("no checksum");
+}
+
+static void assert_not_sealable(const char *reason) {
+  assert_int_equal(fmm_profile_seal(file), FMM_ERR_PROFILE);
+  if (!strstr(fmm_last_error(), reason)) fail_msg("'%s' does not say '%s'", fmm_last_error(), reason);
+}
+
+static void seal_refuses_what_no_machine_has(void **state) {
+  fresh(), edit("\"present\": true", "\"present\": 1"), assert_not_sealable("present must be true or false");
+  fresh(), edit("\"units\": 3", "\"units\": 0"), assert_not_sealable("0 units");
+  fresh(), edit("\"units\": 3", "\"units\": 3.5"), assert_not_sealable("whole number");
+  fresh(), edit("\"units\": 3", "\"units\": 3, \"unit\": 3"), assert_not_sealable("keys");
+  fresh(), edit("\"name\": \"cpu\"", "\"name\": \"cpu\", \"name\": \"twice\""), assert_not_sealable("duplicate");
+  fresh(), edit("\"spread\": ", "\"spread\": -"), assert_not_sealable("positive and finite");
+  fresh(), edit("\"driving_slowdown\": 1.3", "\"driving_slowdown\": 0.3"), assert_not_sealable("driving_slowdown");
+}
+
+static void save_refuses_values_that_are_not_finite(void **state) {
+  fmm_machine m = odd_machine();
+  remove(file);
+  m.device[FMM_DEVICE_GPU].h2d_bytes_per_s.value = NAN;
+  assert_int_equal(fmm_profile_save(file, &m), FMM_ERR_PROFILE);
+  assert_int_equal(access(file, F_OK), -1);
+  m = odd_machine(), m.device[FMM_DEVICE_CPU].present = 0;
+  assert_int_equal(fmm_profile_save(file, &m), FMM_ERR_PROFILE);
+}
+
+static void failed_write_keeps_the_old_profile(void **state) {
+  fmm_machine m = odd_machine(), changed = m;
+  assert_ok(fmm_profile_save(file, &m));
+  strcpy(changed.effort, "quick");
+  for (int nth = 1; nth < 40; nth++) {
+    fmm_file_fail_at(nth, 28 /* ENOSPC */);
+    fmm_status status = fmm_profile_save(file, &changed);
+    fmm_file_fail_at(0, 0);
+    if (status == FMM_OK) break;
+    assert_int_equal(status, FMM_ERR_FILE);
+    const char *effort = load_copy().effort; /* after the rename the new file is whole */
+    assert_true(!strcmp(effort, "standard") || !strcmp(effort, "quick"));
+  }
+  assert_string_equal(load_copy().effort, "quick");
+}
+
+static void foreign_profile_is_refused(void **state) {
+  fmm_machine m = odd_machine();
+  assert_ok(fmm_profile_check_native(&m, "0123456789abcdef"));
+  assert_int_equal(fmm_profile_check_native(&m, "fedcba9876543210"), FMM_ERR_PROFILE);
+  assert_non_null(strstr(fmm_last_error(), "fedcba9876543210"));
+}
+
+static void profiles_are_sought_by_option_environment_user_system(void **state) {
+  char path[512] = "untouched", expected[512];
+  int found = -1;
+  setenv("XDG_STATE_HOME", directory, 1);
+  unsetenv("FMM_PROFILE");
+  assert_ok(fmm_profile_find(NULL, "no-such-machine", path, &found));
+  assert_int_equal(found, 0);
+  assert_ok(fmm_profile_user_path("abc", expected));
+  assert_non_null(strstr(expected, "/hybridfmm/abc.json"));
+  fmm_machine m = odd_machine();
+  assert_ok(fmm_profile_save(expected, &m)); /* makes the directory */
+  assert_ok(fmm_profile_find(NULL, "abc", path, &found));
+  assert_true(found);
+  assert_string_equal(path, expected);
+  setenv("FMM_PROFILE", "/nonexistent.json", 1);
+  assert_int_equal(fmm_profile_find(NULL, "abc", path, &found), FMM_ERR_PROFILE);
+  setenv("FMM_PROFILE", file, 1), fresh();
+  assert_ok(fmm_profile_find(NULL, "abc", path, &found));
+  assert_string_equal(path, file);
+  assert_ok(fmm_profile_find(expected, "abc", path, &found));
+  assert_string_equal(path, expected);
+  unsetenv("FMM_PROFILE");
+  setenv("XDG_STATE_HOME", "relative", 1), setenv("HOME", "/home/somebody", 1);
+  assert_ok(fmm_profile_user_path("abc", path));
+  assert_string_equal(path, "/home/somebody/.local/state/hybridfmm/abc.json");
+  unsetenv("HOME");
+  assert_int_equal(fmm_profile_user_path("abc", path), FMM_ERR_PROFILE);
+}
+
+static void nominal_machine_is_valid_and_has_no_gpu(void **state) {
+  fmm_machine m;
+  fmm_machine_nominal(7, &m);
+  assert_ok(fmm_machine_check(&m));
+  assert_int_equal(m.device[FMM_DEVICE_CPU].units, 7);
+  assert_false(m.device[FMM_DEVICE_GPU].present);
+  assert_ok(fmm_profile_save(file, &m));
+}
+
+static void what_if_factors_change_only_their_device(void **state) {
+  fmm_machine m = odd_machine(), twice = m;
+  fmm_machine_scale(&twice, FMM_DEVICE_GPU, 2, 3, 5);
+  assert_memory_equal(&m.device[FMM_DEVICE_CPU], &twice.device[FMM_DEVICE_CPU], sizeof m.device[0]);
+  const fmm_device_rates *a = &m.device[FMM_DEVICE_GPU], *b = &twice.device[FMM_DEVICE_GPU];
+  assert_true(b->pair_flops_per_s[1].value == 2 * a->pair_flops_per_s[1].value && b->memory_bytes_per_s.value == 3 * a->memory_bytes_per_s.value);
+  assert_true(b->d2h_bytes_per_s.value == 5 * a->d2h_bytes_per_s.value && b->launch_s.value == a->launch_s.value);
+  assert_string_equal(twice.fingerprint, "");
+  fmm_machine_use_units(&m, FMM_DEVICE_GPU, 2);
+  assert_int_equal(m.device[FMM_DEVICE_GPU].units, 2);
+  assert_true(m.device[FMM_DEVICE_GPU].fma_flops_per_s[0].value == odd_machine().device[FMM_DEVICE_GPU].fma_flops_per_s[0].value * 0.5);
+}
+
+static void recorded_machines_load(void **state) {
+  const char *names[] = {"cpu-2-cores", "xeon16-h200", "xeon16-h200-8sm"};
+  for (int i = 0; i < 3; i++) {
+    char path[512];
+    fmm_machine m;
+    snprintf(path, sizeof path, "%s/%s.json", FMM_TEST_MACHINES, names[i]);
+    assert_ok(fmm_profile_load(path, &m));
+    assert_true(m.source[0] != 0); /* every recorded machine says where its numbers come from */
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(saved_profile_is_loaded_bit_for_bit),
+                                     cmocka_unit_test(every_truncation_is_refused),
+                                     cmocka_unit_test(every_flipped_byte_is_refused_or_changes_nothing),
+                                     cmocka_unit_test(newer_older_and_absent_schema_are_refused),
+                                     cmocka_unit_test(edited_profile_is_refused_until_sealed),
+                                     cmocka_unit_test(seal_refuses_what_no_machine_has),
+                                     cmocka_unit_test(save_refuses_values_that_are_not_finite),
+                                     cmocka_unit_test(failed_write_keeps_the_old_profile),
+                                     cmocka_unit_test(foreign_profile_is_refused),
+                                     cmocka_unit_test(profiles_are_sought_by_option_environment_user_system),
+                                     cmocka_unit_test(nominal_machine_is_valid_and_has_no_gpu),
+                                     cmocka_unit_test(what_if_factors_change_only_their_device),
+                                     cmocka_unit_test(recorded_machines_load)};
+  return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
