@@ -1,0 +1,46 @@
+/* Reader of .csv: one row a line, numbers separated by commas, semicolons or blanks (the first line decides), an optional header line
+ * of names, blank lines and # comments passed over. Numbers have decimal points: a comma as decimal mark is an error, not a column. */
+#include "number.h"
+#include "text.h"
+
+static const char expected[] = "numbers separated by commas, semicolons or blanks";
+
+static int is_header(fmm_view line, char separator) {
+  fmm_fields fields = fmm_fields_of(line, separator);
+  fmm_view field;
+  double ignored;
+  int words = 0, numbers = 0;
+  while (fmm_fields_next(&fields, &field)) {
+    if (fmm_parse_number(field.begin, field.end, &ignored)) numbers++;
+    else words += field.begin < field.end && !(*field.begin >= '0' && *field.begin <= '9') && *field.begin != '-' && *field.begin != '.';
+  }
+  return words > 0 && numbers == 0;
+}
+
+static int first_content(fmm_lines *lines) {
+  while (fmm_lines_next(lines))
+    if (lines->line.begin < lines->line.end && *lines->line.begin != '#') return 1;
+  return 0;
+}
+
+static fmm_status read_lines(fmm_lines *lines, fmm_table *table) {
+  if (!first_content(lines)) return FMM_FAIL(FMM_ERR_INPUT, "%s: holds no line of numbers; expected %s", lines->path, expected);
+  char separator = fmm_separator_of(lines->line);
+  table->columns = fmm_fields_count(lines->line, separator);
+  if (is_header(lines->line, separator)) {
+    if (!first_content(lines)) return FMM_OK; /* a header alone: no rows */
+    char of_rows = fmm_separator_of(lines->line); /* a header of names may be set differently */
+    if (of_rows != separator) separator = of_rows, table->columns = fmm_fields_count(lines->line, separator);
+  }
+  return fmm_read_rows(lines, separator, 0, -1, expected, table);
+}
+
+fmm_status fmm_read_csv(const char *path, fmm_table *table) {
+  fmm_lines lines;
+  *table = (fmm_table){0};
+  FMM_TRY(fmm_lines_open(&lines, path));
+  fmm_status status = read_lines(&lines, table);
+  if (status != FMM_OK) fmm_table_free(table);
+  fmm_lines_close(&lines);
+  return status;
+}

@@ -1,0 +1,55 @@
+/* Reader of .pqr (molecules with charges): of every ATOM and HETATM record the last five blank-separated fields are x y z charge radius;
+ * the fields before them vary between programs and are not looked at, nor are other records. Makes x y z charge.
+ * Reference: APBS, documentation of the PQR format. */
+#include <string.h>
+
+#include "number.h"
+#include "text.h"
+
+enum { TAIL = 5 };
+
+static int is_atom(fmm_view line) {
+  size_t n = (size_t)(line.end - line.begin);
+  return (n >= 4 && !memcmp(line.begin, "ATOM", 4)) || (n >= 6 && !memcmp(line.begin, "HETATM", 6));
+}
+
+static fmm_status parse_atom(const fmm_lines *lines, double row[4]) {
+  static const char *const names[TAIL] = {"x", "y", "z", "charge", "radius"};
+  int64_t before = fmm_fields_count(lines->line, ' ') - TAIL;
+  fmm_fields fields = fmm_fields_of(lines->line, ' ');
+  fmm_view field;
+  if (before < 1)
+    return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: %lld fields; expected an atom's name and then x y z charge radius", lines->path,
+                    (long long)lines->number, (long long)(before + TAIL));
+  for (int64_t i = -before; fmm_fields_next(&fields, &field); i++) {
+    double value;
+    if (i < 0) continue;
+    if (!fmm_parse_number(field.begin, field.end, &value))
+      return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: the %s, '%.*s', is not a number; the last five fields of an atom must be x y z charge radius, separated by blanks",
+                      lines->path, (long long)lines->number, names[i], FMM_VIEW_ARGUMENTS(field));
+    if (i < 4) row[i] = value;
+  }
+  return FMM_OK;
+}
+
+static fmm_status read_atoms(fmm_lines *lines, fmm_table *table) {
+  while (fmm_lines_next(lines)) {
+    double *row;
+    if (!is_atom(lines->line)) continue;
+    FMM_TRY(fmm_table_next_row(table, &row));
+    FMM_TRY(parse_atom(lines, row));
+    table->rows++;
+  }
+  if (!table->rows) return FMM_FAIL(FMM_ERR_INPUT, "%s: no ATOM or HETATM record in its %lld lines", lines->path, (long long)lines->number);
+  return FMM_OK;
+}
+
+fmm_status fmm_read_pqr(const char *path, fmm_table *table) {
+  fmm_lines lines;
+  *table = (fmm_table){.columns = 4, .point_columns = 3};
+  FMM_TRY(fmm_lines_open(&lines, path));
+  fmm_status status = read_atoms(&lines, table);
+  if (status != FMM_OK) fmm_table_free(table);
+  fmm_lines_close(&lines);
+  return status;
+}
