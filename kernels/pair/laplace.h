@@ -1,7 +1,7 @@
 /* Laplace single layer: K = 1/r (times 1/(4 pi) as default scale). One component, homogeneous of degree -1.
  * Electrostatics and gravity. Citation: Greengard & Rokhlin, J. Comput. Phys. 73 (1987) 325. */
 #ifdef FMM_PAIR_INFO_PASS
-const fmm_pair_info fmm_info_laplace = {
+FMM_PAIR_INFO(laplace) = {
     .name = "laplace", .formula = "1/r", .citation = "Greengard & Rokhlin, J. Comput. Phys. 73 (1987) 325",
     .components = 1, .equivalent_components = 1, .outputs = 1, .has_degree = 1, .degree = -1, .symmetric = 1,
     .parity = FMM_PARITY_SCALAR, .default_scale = 0.07957747154594767 /* 1/(4 pi) */,

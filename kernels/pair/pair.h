@@ -1,11 +1,11 @@
 /* Evaluation of pair interactions on the host: the plain C reference functions that every optimised kernel is tested against, and
- * the table of them. One header a pair, kernels/pair/NAME.h, holds the info (FMM_PAIR_INFO) and ONE inline function, from which plain C,
+ * the table of them. One header a pair, kernels/pair/NAME.h, holds the info (FMM_PAIR_INFO, a definition) and ONE inline function, from which plain C,
  * AVX2, AVX-512 and CUDA, single and double are all compiled (FMM_REAL is the value type, scalar or vector).
  *
  * A pair header reads (Laplace as the example):
  *
  *   #ifdef FMM_PAIR_INFO_PASS
- *   const fmm_pair_info fmm_info_laplace = { .name = "laplace", .components = 1, ... };
+ *   FMM_PAIR_INFO(laplace) = { .name = "laplace", .components = 1, ... };
  *   #else
  *   FMM_PAIR_FUNCTION void FMM_PAIR_NAME(laplace)(FMM_REAL dx, FMM_REAL dy, FMM_REAL dz, const FMM_REAL *s, const FMM_REAL *normal,
  *                                                 const FMM_SCALAR *params, int columns, int gradient, FMM_REAL *f)

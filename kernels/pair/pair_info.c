@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define FMM_PAIR_INFO_PASS
+#define FMM_PAIR_INFO(name) const fmm_pair_info fmm_info_##name
 #include "kernels/fmm_pair_list.h"
 #undef FMM_PAIR_INFO_PASS
 

@@ -1,30 +1,125 @@
-/* The pair-sum engine, instruction-set independent part: cuts targets into blocks, columns into chunks. */
+/* The pair-sum engine, instruction-set independent part: cuts targets into blocks of FMM_PAIR_BLOCK and columns into chunks of 4, 2, 1,
+ * and gives each range of sources to the kernel of the pair, accuracy and chunk.
+ * A distance too small for a float's estimate of 1/r leaves NaN or inf in the sums (vector.h): such a block is summed again by the plain
+ * C reference, which works over the whole range of doubles. The check costs nothing in the inner loop. */
 #include "kernels/pair/pair_sums.h"
 
-enum { MAX_COMPONENTS = 4, MAX_VALUES = 12 };
+#include <stdalign.h>
+#include <string.h>
+
+#include "kernels/pair/pair_simd.h"
+
+#define TABLE_ROW(accuracy) {fmm_pair_kernels_##accuracy##_plain, fmm_pair_kernels_##accuracy##_avx2, fmm_pair_kernels_##accuracy##_avx512},
+static const fmm_pair_kernels *const tables[FMM_N_PAIR_ACCURACIES][FMM_N_SIMD] = {FMM_PAIR_TABLES(TABLE_ROW)};
+
+static const int chunk_columns[] = {[FMM_PAIR_COLUMNS_1] = 1, [FMM_PAIR_COLUMNS_2] = 2, [FMM_PAIR_COLUMNS_4] = 4};
+
+static const fmm_pair_kernels *find_kernels(const fmm_pair *pair, fmm_pair_accuracy accuracy) {
+  const fmm_pair_kernels *table = tables[accuracy][fmm_simd_level()];
+  for (int i = 0; table && fmm_pairs[i]; i++)
+    if (fmm_pairs[i] == pair) return &table[i];
+  return NULL;
+}
 
 void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double *params, int n_columns, int gradient, fmm_precision precision,
                           double tolerance) {
   int single = precision == FMM_PRECISION_SINGLE || precision == FMM_PRECISION_MIXED;
+  fmm_pair_accuracy accuracy = single || tolerance >= 1e-6 ? FMM_PAIR_REDUCED : FMM_PAIR_FULL;
   *sum = (fmm_pair_sum){.pair = pair, .params = params, .n_columns = n_columns, .gradient = gradient != 0, .tolerance = tolerance,
-                        .accuracy = single ? FMM_PAIR_SINGLE : tolerance >= 1e-6 ? FMM_PAIR_REDUCED : FMM_PAIR_FULL};
+                        .accuracy = accuracy, .kernels = find_kernels(pair, accuracy)};
 }
 
-/* One column, the plain C reference target by target. */
-static void add_reference(const fmm_pair_sum *sum, const fmm_pair_targets *t, const fmm_pair_sources *s, int column) {
-  const double *density[MAX_COMPONENTS];
-  int components = sum->pair->info->components, values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
-  for (int k = 0; k < components; k++) density[k] = s->density + k * s->component_stride + column * s->column_stride;
-  for (int64_t i = 0; i < t->n; i++) {
-    double f[MAX_VALUES] = {0};
-    sum->pair->reference((const double[3]){t->x[i], t->y[i], t->z[i]}, s->n, s->x, s->y, s->z, s->normal, density, sum->params, 1, sum->gradient, f);
-    for (int v = 0; v < values; v++) t->value[v * t->value_stride + column * t->column_stride + i] += f[v];
+/* A block of targets with the sums of a chunk of columns. */
+typedef struct block {
+  alignas(64) double target[3][FMM_PAIR_BLOCK];
+  alignas(64) double sums[FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS][FMM_PAIR_BLOCK];
+  int n, n_values, column, n_columns;
+  fmm_pair_form form;
+} block;
+
+static void load_targets(block *b, const fmm_pair_targets *t, int64_t begin) {
+  int n = t->n - begin < FMM_PAIR_BLOCK ? (int)(t->n - begin) : FMM_PAIR_BLOCK;
+  const double *const plane[3] = {t->x + begin, t->y + begin, t->z + begin};
+  b->n = n;
+  for (int axis = 0; axis < 3; axis++) {
+    memcpy(b->target[axis], plane[axis], (size_t)n * sizeof(double));
+    for (int i = n; i % FMM_PAIR_MAX_LANES; i++) b->target[axis][i] = plane[axis][n - 1];
   }
 }
 
-void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges) {
+/* The block's sums over one range, chunk of columns by chunk; guarded kernels take one column a time. */
+static void sum_range(const fmm_pair_sum *sum, block *b, const fmm_pair_sources *s) {
+  int step = s->may_coincide ? 1 : b->n_columns, components = sum->pair->info->components;
+  fmm_pair_form form = s->may_coincide ? FMM_PAIR_GUARDED : b->form;
+  fmm_pair_call call = {.n_targets = b->n, .target = {b->target[0], b->target[1], b->target[2]}, .n_sources = s->n,
+                        .source = {s->x, s->y, s->z}, .normal = {s->normal[0], s->normal[1], s->normal[2]}, .params = sum->params,
+                        .sums_step = b->n_columns / step};
+  for (int first = 0; first < b->n_columns; first += step) {
+    for (int k = 0; k < components; k++)
+      for (int c = 0; c < step; c++)
+        call.density[k * step + c] = s->density + k * s->component_stride + (b->column + first + c) * s->column_stride;
+    call.sums = b->sums + first;
+    sum->kernels->run[sum->gradient][form](&call);
+  }
+}
+
+/* Whether every sum is a finite number, by exponent bits. */
+static int all_finite(const block *b) {
+  const uint64_t exponent = 0x7ff0000000000000u;
+  uint64_t bad = 0;
+  for (int row = 0; row < b->n_values * b->n_columns; row++)
+    for (int i = 0; i < b->n; i++) {
+      uint64_t bits;
+      memcpy(&bits, &b->sums[row][i], sizeof bits);
+      bad |= (bits & exponent) == exponent;
+    }
+  return !bad;
+}
+
+/* The block's sums over one range by the plain C reference, target by target and column by column. */
+static void sum_range_reference(const fmm_pair_sum *sum, block *b, const fmm_pair_sources *s) {
+  for (int c = 0; c < b->n_columns; c++) {
+    const double *density[FMM_PAIR_MAX_COMPONENTS];
+    for (int k = 0; k < sum->pair->info->components; k++) density[k] = s->density + k * s->component_stride + (b->column + c) * s->column_stride;
+    for (int i = 0; i < b->n; i++) {
+      double target[3] = {b->target[0][i], b->target[1][i], b->target[2][i]}, f[FMM_PAIR_MAX_VALUES] = {0};
+      sum->pair->reference(target, s->n, s->x, s->y, s->z, s->normal, density, sum->params, 1, sum->gradient, f);
+      for (int v = 0; v < b->n_values; v++) b->sums[v * b->n_columns + c][i] += f[v];
+    }
+  }
+}
+
+typedef void range_function(const fmm_pair_sum *sum, block *b, const fmm_pair_sources *s);
+
+static void sum_ranges(const fmm_pair_sum *sum, block *b, int64_t n_ranges, const fmm_pair_sources *ranges, range_function *one) {
+  for (int row = 0; row < b->n_values * b->n_columns; row++) memset(b->sums[row], 0, sizeof b->sums[row]);
   for (int64_t r = 0; r < n_ranges; r++)
-    for (int c = 0; c < sum->n_columns; c++) add_reference(sum, targets, &ranges[r], c);
+    if (ranges[r].n > 0) one(sum, b, &ranges[r]);
+}
+
+static void add_to_targets(const block *b, const fmm_pair_targets *t, int64_t begin) {
+  for (int v = 0; v < b->n_values; v++)
+    for (int c = 0; c < b->n_columns; c++) {
+      double *value = t->value + v * t->value_stride + (b->column + c) * t->column_stride + begin;
+      const double *sums = b->sums[v * b->n_columns + c];
+      for (int i = 0; i < b->n; i++) value[i] += sums[i];
+    }
+}
+
+void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges) {
+  block b;
+  b.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
+  for (int64_t begin = 0; begin < targets->n; begin += FMM_PAIR_BLOCK) {
+    load_targets(&b, targets, begin);
+    for (b.column = 0; b.column < sum->n_columns; b.column += b.n_columns) {
+      int left = sum->n_columns - b.column;
+      b.form = left >= 4 ? FMM_PAIR_COLUMNS_4 : left >= 2 ? FMM_PAIR_COLUMNS_2 : FMM_PAIR_COLUMNS_1;
+      b.n_columns = chunk_columns[b.form];
+      if (sum->kernels) sum_ranges(sum, &b, n_ranges, ranges, sum_range);
+      if (!sum->kernels || !all_finite(&b)) sum_ranges(sum, &b, n_ranges, ranges, sum_range_reference);
+      add_to_targets(&b, targets, begin);
+    }
+  }
 }
 
 void fmm_surface_planes(int n, const double *surface, const double center[3], double radius, double *x, double *y, double *z) {

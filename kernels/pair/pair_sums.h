@@ -22,7 +22,7 @@ typedef struct fmm_pair_sum {
   int n_columns, gradient;
   fmm_pair_accuracy accuracy;
   double tolerance;     /* single: a block whose rounding may exceed it goes to double */
-  int careful;          /* nonzero: the plain C reference, for tests */
+  const struct fmm_pair_kernels *kernels; /* of this instruction set; NULL: the plain C reference */
 } fmm_pair_sum;
 
 /* n sources with their densities: component k, column c, point j is density[k*component_stride + c*column_stride + j]. */

@@ -1,7 +1,7 @@
 /* Stokes single layer (Stokeslet): K_ij = (delta_ij / r + r_i r_j / r^3) / mu, default scale 1/(8 pi). Three components, degree -1.
  * Citation: Pozrikidis, Boundary Integral and Singularity Methods for Linearized Viscous Flow, Cambridge (1992), eq. 2.2.8. */
 #ifdef FMM_PAIR_INFO_PASS
-const fmm_pair_info fmm_info_stokes = {
+FMM_PAIR_INFO(stokes) = {
     .name = "stokes", .formula = "(delta_ij/r + r_i r_j/r^3)/mu", .citation = "Pozrikidis (1992), eq. 2.2.8",
     .components = 3, .equivalent_components = 3, .outputs = 3, .has_degree = 1, .degree = -1, .symmetric = 1,
     .parity = FMM_PARITY_VECTOR, .default_scale = 0.039788735772973836 /* 1/(8 pi) */,

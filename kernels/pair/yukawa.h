@@ -1,7 +1,7 @@
 /* Yukawa (screened Coulomb, modified Helmholtz): K = exp(-lambda r) / r, default scale 1/(4 pi). One component, not homogeneous.
  * lambda is an inverse length in the caller's units. Citation: Greengard & Huang, J. Comput. Phys. 180 (2002) 642. */
 #ifdef FMM_PAIR_INFO_PASS
-const fmm_pair_info fmm_info_yukawa = {
+FMM_PAIR_INFO(yukawa) = {
     .name = "yukawa", .formula = "exp(-lambda r)/r", .citation = "Greengard & Huang, J. Comput. Phys. 180 (2002) 642",
     .components = 1, .equivalent_components = 1, .outputs = 1, .has_degree = 0, .symmetric = 1,
     .parity = FMM_PARITY_SCALAR, .default_scale = 0.07957747154594767 /* 1/(4 pi) */,

@@ -1,0 +1,94 @@
+/* Vectors of one instruction set and value type by GCC vector extensions, with the two functions they lack: reciprocal square root
+ * and exponential. Included with FMM_SINGLE defined for float, else double; FMM_REDUCED drops accuracy (pair_sums.h).
+ *
+ * Reciprocal square root: hardware estimate y with h = 1 - r2 y^2, then y (1-h)^(-1/2) by its series, as many terms as the estimate
+ * needs: |h| <= 2^-10.4 (AVX2: rsqrtps, 1.5*2^-12) or 2^-13 (AVX-512: rsqrt14); (1-h)^(-1/2) = 1 + h/2 + 3h^2/8 + 5h^3/16 + 35h^4/128...
+ * In AVX2 doubles the estimate has 24 bits or fewer, so y^2 is exact. Out of a float's range (r2 < 2^-126) it gives inf or NaN, which the
+ * engine finds in the sums and repairs; see pair_sums.c. */
+#include <stdint.h>
+#if defined(FMM_SIMD_AVX2_BUILD) || defined(FMM_SIMD_AVX512_BUILD)
+#include <immintrin.h>
+#endif
+#include <math.h>
+
+#if defined(FMM_SIMD_AVX512_BUILD)
+enum { VECTOR_BYTES = 64, VECTOR_REGISTERS = 32 };
+#elif defined(FMM_SIMD_AVX2_BUILD)
+enum { VECTOR_BYTES = 32, VECTOR_REGISTERS = 16 };
+#else
+enum { VECTOR_BYTES = 16, VECTOR_REGISTERS = 16 };
+#endif
+
+#ifdef FMM_SINGLE
+typedef float fmm_scalar;
+typedef int32_t fmm_integer;
+#else
+typedef double fmm_scalar;
+typedef int64_t fmm_integer;
+#endif
+typedef fmm_scalar fmm_vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef fmm_integer fmm_mask __attribute__((vector_size(VECTOR_BYTES)));
+enum { LANES = VECTOR_BYTES / (int)sizeof(fmm_scalar) };
+
+#define VECTOR_FUNCTION static inline __attribute__((always_inline, unused))
+
+VECTOR_FUNCTION fmm_vector broadcast(fmm_scalar c) { return c - (fmm_vector){0}; } /* x - 0 is x, even for -0 */
+VECTOR_FUNCTION fmm_vector vector_constant(double c) { return broadcast((fmm_scalar)c); }
+
+#if defined(FMM_SIMD_AVX512_BUILD) && defined(FMM_SINGLE)
+VECTOR_FUNCTION fmm_vector rsqrt_estimate(fmm_vector r2) { return (fmm_vector)_mm512_rsqrt14_ps((__m512)r2); }
+#elif defined(FMM_SIMD_AVX512_BUILD)
+VECTOR_FUNCTION fmm_vector rsqrt_estimate(fmm_vector r2) { return (fmm_vector)_mm512_rsqrt14_pd((__m512d)r2); }
+#elif defined(FMM_SIMD_AVX2_BUILD) && defined(FMM_SINGLE)
+VECTOR_FUNCTION fmm_vector rsqrt_estimate(fmm_vector r2) { return (fmm_vector)_mm256_rsqrt_ps((__m256)r2); }
+#elif defined(FMM_SIMD_AVX2_BUILD)
+VECTOR_FUNCTION fmm_vector rsqrt_estimate(fmm_vector r2) {
+  return (fmm_vector)_mm256_cvtps_pd(_mm_rsqrt_ps(_mm256_cvtpd_ps((__m256d)r2)));
+}
+#endif
+
+VECTOR_FUNCTION fmm_vector vector_rsqrt(fmm_vector r2) {
+#if defined(FMM_SIMD_AVX2_BUILD) || defined(FMM_SIMD_AVX512_BUILD)
+  fmm_vector y = rsqrt_estimate(r2), h = vector_constant(1) - r2 * (y * y);
+#if defined(FMM_SINGLE) || defined(FMM_REDUCED)
+  return y + (y * vector_constant(0.5)) * h;
+#elif defined(FMM_SIMD_AVX512_BUILD)
+  return y + (y * h) * (vector_constant(0.5) + h * (vector_constant(0.375) + h * vector_constant(0.3125)));
+#else
+  return y + (y * h) * (vector_constant(0.5) + h * (vector_constant(0.375) + h * (vector_constant(0.3125) + h * vector_constant(0.2734375))));
+#endif
+#else
+  fmm_vector y;
+  for (int i = 0; i < LANES; i++) y[i] = 1 / (fmm_scalar)sqrt(r2[i]);
+  return y;
+#endif
+}
+
+/* As above, and 0 at distance zero. */
+VECTOR_FUNCTION fmm_vector vector_rsqrt_guarded(fmm_vector r2) { return (fmm_vector)((fmm_mask)vector_rsqrt(r2) & (r2 != 0)); }
+
+/* exp(x) = 2^n exp(f), |f| <= ln(2)/2, n rounded by adding 1.5 * 2^(mantissa bits); ln 2 in two parts (Cody & Waite, Software Manual for the
+ * Elementary Functions, 1980, ch. 6); exp(f) by its series, cut where the next term is below the accuracy. Results below the smallest
+ * normal number are 0; x is at most 88 (float) or 709. NaN stays NaN. */
+VECTOR_FUNCTION fmm_vector vector_exp(fmm_vector x) {
+#ifdef FMM_SINGLE
+  const fmm_scalar shift = 0x1.8p23f, ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f, smallest = -87.3f;
+  enum { TERMS = 6, BITS = 23, BIAS = 127 };
+#else
+  const fmm_scalar shift = 0x1.8p52, ln2_high = 0x1.62e42fefap-1, ln2_low = 0x1.cf79abc9e3b39p-40, smallest = -708.3;
+#ifdef FMM_REDUCED
+  enum { TERMS = 8, BITS = 52, BIAS = 1023 };
+#else
+  enum { TERMS = 13, BITS = 52, BIAS = 1023 };
+#endif
+#endif
+  static const double inverse_factorial[] = {1, 1, 1. / 2, 1. / 6, 1. / 24, 1. / 120, 1. / 720, 1. / 5040, 1. / 40320, 1. / 362880,
+                                             1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800.};
+  fmm_mask tiny = x < smallest;
+  fmm_vector t = x * (fmm_scalar)1.4426950408889634 + shift, n = t - shift;
+  fmm_vector f = (x - n * ln2_high) - n * ln2_low, p = vector_constant(inverse_factorial[TERMS]);
+#pragma GCC unroll 16
+  for (int i = TERMS - 1; i >= 0; i--) p = p * f + (fmm_scalar)inverse_factorial[i];
+  fmm_vector power = (fmm_vector)(((fmm_mask)t << BITS) + ((fmm_integer)BIAS << BITS));
+  return (fmm_vector)(~tiny & (fmm_mask)(p * power));
+}

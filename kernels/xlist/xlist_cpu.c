@@ -1,0 +1,67 @@
+/* X list on CPU cores: sources of coarser leaves onto a box's downward check surface (P2L), the dual of the W list. A row of lists->x is
+ * one piece of work; source ranges that are neighbours in the sorted points are joined.
+ * Workspace: [thread][axis][surface point]. */
+#include <omp.h>
+
+#include "kernels/pair/pair_sums.h"
+#include "kernels/phase.h"
+
+enum { MAX_RANGES = 64 };
+
+static size_t thread_doubles(const fmm_state *state) { return (size_t)3 * (size_t)state->operators->n_surface; }
+
+/* A box's downward check surface as targets; planes: 3 n_surface doubles. */
+static fmm_pair_targets surface_of(const fmm_state *state, int32_t box, double *planes) {
+  const fmm_tree *tree = state->tree;
+  const fmm_operators *o = state->operators;
+  const double center[3] = {tree->center_x[box], tree->center_y[box], tree->center_z[box]};
+  int n = o->n_surface;
+  fmm_surface_planes(n, o->surface, center, FMM_INNER_RADIUS * fmm_half_width(tree, tree->level[box]), planes, planes + n, planes + 2 * n);
+  return (fmm_pair_targets){.n = n, .x = planes, .y = planes + n, .z = planes + 2 * n,
+                            .value = state->down_check + (int64_t)box * state->n_columns * o->n, .value_stride = n, .column_stride = o->n};
+}
+
+static fmm_pair_sources sources_of(const fmm_state *state, int64_t begin, int64_t end) {
+  const fmm_points *p = &state->tree->sources;
+  fmm_pair_sources s = {.n = end - begin, .x = p->x + begin, .y = p->y + begin, .z = p->z + begin, .density = state->density + begin,
+                        .component_stride = state->n_columns * p->n, .column_stride = p->n};
+  for (int k = 0; k < 3 && p->normal[0]; k++) s.normal[k] = p->normal[k] + begin;
+  return s;
+}
+
+static void sum_row(const fmm_state *state, const fmm_pair_sum *sum, int64_t row, double *planes) {
+  const fmm_rows *x = &state->lists->x;
+  const fmm_tree *tree = state->tree;
+  fmm_pair_targets targets = surface_of(state, x->row[row], planes);
+  fmm_pair_sources range[MAX_RANGES];
+  int n = 0;
+  for (int64_t e = x->offset[row]; e < x->offset[row + 1]; e++) {
+    int64_t begin = tree->source_begin[x->entry[e]], end = tree->source_end[x->entry[e]];
+    if (n && range[n - 1].x + range[n - 1].n == tree->sources.x + begin) {
+      range[n - 1].n += end - begin;
+      continue;
+    }
+    if (n == MAX_RANGES) fmm_pair_sum_add(sum, &targets, n, range), n = 0;
+    range[n++] = sources_of(state, begin, end);
+  }
+  fmm_pair_sum_add(sum, &targets, n, range);
+}
+
+static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
+  fmm_pair_sum sum;
+  double *planes = state->workspace[FMM_PHASE_XLIST];
+  fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, 0, state->precision[FMM_PHASE_XLIST], state->tolerance);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(state->threads)
+  for (int64_t row = row_begin; row < row_end; row++) sum_row(state, &sum, row, planes + (size_t)omp_get_thread_num() * thread_doubles(state));
+  return FMM_OK;
+}
+
+static fmm_status reserve(fmm_state *state) {
+  return FMM_ALLOCATE((double **)&state->workspace[FMM_PHASE_XLIST], thread_doubles(state) * (size_t)state->threads, "X list surfaces");
+}
+
+static void release(fmm_state *state) { FMM_FREE(&state->workspace[FMM_PHASE_XLIST]); }
+static size_t bytes(const fmm_state *state) { return thread_doubles(state) * (size_t)state->threads * sizeof(double); }
+
+const fmm_phase_impl fmm_xlist_cpu = {.phase = FMM_PHASE_XLIST, .device = FMM_DEVICE_CPU, .name = "xlist_cpu", .reserve = reserve,
+                                      .release = release, .bytes = bytes, .run = run};

@@ -1,0 +1,256 @@
+/* Every optimised pair sum on this CPU (each instruction set, accuracy, pair interaction, gradient, number of columns) against the plain
+ * C reference on hostile input, in the manner of checkasm. `test_pair_sums --bench` times them instead.
+ * Bounds: a sum of n terms in any order errs by at most n u times the sum of its terms' sizes; a term errs by a few roots' relative error.
+ * Full: u = 1.2e-16, root and exponential some 4e-16. Reduced: root 3e-7, up to the fifth power in a term. */
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "kernels/pair/pair_sums.h"
+#include "kernels/simd.h"
+
+enum { MAX_N = 700, MAX_COLUMNS = 7, MAX_PLANES = 12 * MAX_COLUMNS, PAD = 3 };
+
+static uint64_t seed;
+static double uniform(void) { /* splitmix64 */
+  uint64_t v = (seed += 0x9e3779b97f4a7c15u);
+  v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
+  v = (v ^ v >> 27) * 0x94d049bb133111ebu;
+  return (double)((v ^ v >> 31) >> 11) * 0x1p-53;
+}
+
+typedef struct problem {
+  int n_targets, n_sources, columns, gradient, components, values, coincide;
+  double targets[3][MAX_N + PAD], sources[3][MAX_N + PAD], density[3 * MAX_COLUMNS][MAX_N + PAD];
+  double params[FMM_MAX_PARAMS];
+} problem;
+
+typedef double values_array[MAX_PLANES][MAX_N + PAD];
+
+static void shapes(problem *p, const fmm_pair *pair) {
+  p->components = pair->info->components;
+  p->values = pair->info->outputs * (p->gradient ? 4 : 1);
+  assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, p->params));
+}
+
+/* Random points of this spread about this centre; a third of the targets lie on sources when they may. */
+static void random_points(problem *p, double spread, double centre) {
+  for (int a = 0; a < 3; a++) {
+    for (int j = 0; j < p->n_sources + PAD; j++) p->sources[a][j] = centre + spread * uniform();
+    for (int i = 0; i < p->n_targets + PAD; i++) p->targets[a][i] = centre + spread * uniform();
+  }
+  for (int i = 0; p->coincide && p->n_sources && i < p->n_targets; i += 3)
+    for (int a = 0; a < 3; a++) p->targets[a][i + 1] = p->sources[a][1 + i % p->n_sources]; /* both arrays start at 1 below */
+  for (int k = 0; k < 3 * MAX_COLUMNS; k++)
+    for (int j = 0; j < p->n_sources + PAD; j++) p->density[k][j] = uniform() - 0.5;
+}
+
+/* Starts at the second element of every plane: no alignment beyond that of a double may be assumed. */
+static fmm_pair_sources sources_of(const problem *p) {
+  return (fmm_pair_sources){.n = p->n_sources, .x = p->sources[0] + 1, .y = p->sources[1] + 1, .z = p->sources[2] + 1,
+                            .density = p->density[0] + 1, .component_stride = (int64_t)p->columns * (MAX_N + PAD), .column_stride = MAX_N + PAD,
+                            .may_coincide = p->coincide};
+}
+
+static fmm_pair_targets targets_of(const problem *p, values_array value) {
+  return (fmm_pair_targets){.n = p->n_targets, .x = p->targets[0] + 1, .y = p->targets[1] + 1, .z = p->targets[2] + 1, .value = value[0] + 1,
+                            .value_stride = (int64_t)p->columns * (MAX_N + PAD), .column_stride = MAX_N + PAD};
+}
+
+static void reference(const problem *p, const fmm_pair *pair, values_array value, int sizes) {
+  for (int c = 0; c < p->columns; c++)
+    for (int i = 1; i <= p->n_targets; i++)
+      for (int j = 1; j <= p->n_sources; j++) { /* source by source: sizes of single terms are wanted too */
+        double f[12] = {0}, at[3] = {p->targets[0][i], p->targets[1][i], p->targets[2][i]};
+        const double *density[3];
+        for (int k = 0; k < p->components; k++) density[k] = &p->density[k * p->columns + c][j];
+        pair->reference(at, 1, &p->sources[0][j], &p->sources[1][j], &p->sources[2][j], NULL, density, p->params, 1, p->gradient, f);
+        double largest = 0;
+        for (int v = 0; v < p->values; v++) largest = fmax(largest, v % (p->gradient ? 4 : 1) ? fabs(f[v]) : 0);
+        for (int v = 0; v < p->values; v++) { /* a component may cancel inside a term: gradients are measured by their largest */
+          double size = p->gradient && v % 4 ? largest : fabs(f[v]);
+          if (pair->info->components == 3) { /* Stokes: every component is measured by the whole vector */
+            size = 0;
+            for (int w = 0; w < p->values; w++)
+              if (!p->gradient || !(w % 4) == !(v % 4)) size = fmax(size, fabs(f[w]));
+          }
+          value[v * p->columns + c][i] += sizes ? size : f[v];
+        }
+      }
+}
+
+static const fmm_precision precisions[] = {FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE};
+static const double tolerances[] = {1e-12, 1e-6}, bounds[] = {4e-15, 2e-6};
+enum { N_ACCURACIES = 2 };
+
+static values_array expected, size, got;
+static double base; /* what the targets hold before */
+static double condition = 1; /* of the terms: their relative change over that of the distance */
+
+/* Compares all rows; elements beside the targets must stay as they were. */
+static void compare(const problem *p, const fmm_pair *pair, int accuracy, uint64_t case_seed, const char *what) {
+  for (int k = 0; k < p->values * p->columns; k++) {
+    if (got[k][0] != 7 || got[k][p->n_targets + 1] != 7) fail_msg("%s: wrote beside its targets", what);
+    for (int i = 1; i <= p->n_targets; i++) {
+      double error = fabs(got[k][i] - base - expected[k][i]), allowed = bounds[accuracy] * condition * (size[k][i] + base) + p->n_sources * 1e-300; /* exp flushes below 2^-1022; times a density and 1/r^2 */
+      if (!(error <= allowed) && !(isnan(expected[k][i]) || isinf(expected[k][i])))
+        fail_msg("%s: %s %s, tolerance %g, gradient %d, columns %d, %d targets, %d sources, coincide %d, seed %llu: value %d target %d is %.17g, not %.17g (error %g, allowed %g)",
+                 what, pair->info->name, fmm_simd_name(fmm_simd_level()), tolerances[accuracy], p->gradient, p->columns, p->n_targets,
+                 p->n_sources, p->coincide, (unsigned long long)case_seed, k, i, got[k][i] - base, expected[k][i], error, allowed);
+    }
+  }
+}
+
+/* One problem through every instruction set and accuracy. */
+static void check(problem *p, const fmm_pair *pair, uint64_t case_seed, const char *what) {
+  memset(expected, 0, sizeof expected);
+  memset(size, 0, sizeof size);
+  reference(p, pair, expected, 0);
+  reference(p, pair, size, 1);
+  for (int simd = FMM_SIMD_PLAIN; simd < FMM_N_SIMD; simd++) {
+    fmm_simd_cap((fmm_simd)simd);
+    if (fmm_simd_level() != (fmm_simd)simd) continue; /* not on this CPU */
+    for (int accuracy = 0; accuracy < N_ACCURACIES; accuracy++) {
+      fmm_pair_sum sum;
+      fmm_pair_sources sources = sources_of(p);
+      fmm_pair_targets targets = targets_of(p, got);
+      for (int k = 0; k < p->values * p->columns; k++)
+        for (int i = 0; i < p->n_targets + PAD; i++) got[k][i] = i >= 1 && i <= p->n_targets ? base : 7;
+      fmm_pair_sum_prepare(&sum, pair, p->params, p->columns, p->gradient, precisions[accuracy], tolerances[accuracy]);
+      fmm_pair_sum_add(&sum, &targets, 1, &sources);
+      compare(p, pair, accuracy, case_seed, what);
+    }
+  }
+  fmm_simd_cap(FMM_SIMD_AVX512);
+}
+
+static problem p;
+typedef void fill_problem(problem *problem, const fmm_pair *pair, uint64_t variant);
+
+static void for_all_pairs(fill_problem *fill, int variants, const char *what) {
+  for (int k = 0; fmm_pairs[k]; k++)
+    for (int gradient = 0; gradient < 2; gradient++)
+      for (uint64_t variant = 0; variant < (uint64_t)variants; variant++) {
+        seed = variant * 1000 + (uint64_t)k;
+        p = (problem){.columns = 1, .gradient = gradient};
+        shapes(&p, fmm_pairs[k]);
+        fill(&p, fmm_pairs[k], variant);
+        check(&p, fmm_pairs[k], variant, what);
+      }
+}
+
+static void fill_tails(problem *q, const fmm_pair *pair, uint64_t variant) {
+  q->n_targets = (int)variant % 34, q->n_sources = (int)(variant * 7) % 34, q->coincide = variant % 2;
+  random_points(q, 1, 0.3);
+}
+static void every_tail_length_is_right(void **state) { for_all_pairs(fill_tails, 68, "tails"); }
+
+static void fill_columns(problem *q, const fmm_pair *pair, uint64_t variant) {
+  q->columns = 1 + (int)variant % MAX_COLUMNS, q->n_targets = 29, q->n_sources = 31, q->coincide = variant >= MAX_COLUMNS;
+  random_points(q, 1, -0.5);
+}
+static void every_number_of_columns_is_right(void **state) { for_all_pairs(fill_columns, 2 * MAX_COLUMNS, "columns"); }
+
+static void fill_blocks(problem *q, const fmm_pair *pair, uint64_t variant) {
+  const int sizes[] = {63, 64, 65, 130};
+  q->n_targets = sizes[variant], q->n_sources = 200, q->coincide = variant % 2;
+  random_points(q, 1, 0);
+}
+static void blocks_of_targets_join_up_and_add(void **state) {
+  base = 3;
+  for_all_pairs(fill_blocks, 4, "blocks");
+  base = 0;
+}
+
+/* Distances from 1e-30 to 1e+15 of the unit, far below what a float's square can hold. */
+static void fill_distances(problem *q, const fmm_pair *pair, uint64_t variant) {
+  q->n_targets = 21, q->n_sources = 23, q->coincide = variant % 2;
+  random_points(q, pow(10, -30 + 3 * (double)variant), 0);
+  if (variant % 4 == 3) /* one tight pair among distant ones */
+    for (int a = 0; a < 3; a++) q->targets[a][5] = q->sources[a][7] * (1 + 1e-15), q->targets[a][9] = 1e-25 * (a + 1), q->sources[a][9] = 1e-26;
+}
+static void distances_of_any_size_are_right(void **state) { for_all_pairs(fill_distances, 16, "distances"); }
+
+static void fill_densities(problem *q, const fmm_pair *pair, uint64_t variant) {
+  q->n_targets = 19, q->n_sources = 33;
+  random_points(q, 1, 0);
+  for (int k = 0; k < 3 * MAX_COLUMNS; k++)
+    for (int j = 0; j < q->n_sources + PAD; j++) q->density[k][j] *= variant == 0 ? 1e200 : variant == 1 ? 1e-200 : variant == 2 ? 0 : pow(10, 60 * (uniform() - 0.5));
+}
+static void densities_of_any_size_are_right(void **state) { for_all_pairs(fill_densities, 4, "densities"); }
+
+static void only_coincident_pairs_give_zero(void **state) {
+  for (int k = 0; fmm_pairs[k]; k++) {
+    p = (problem){.columns = 2, .gradient = 1, .n_targets = 40, .n_sources = 40, .coincide = 1};
+    shapes(&p, fmm_pairs[k]);
+    seed = (uint64_t)k;
+    random_points(&p, 0, 0.25);
+    check(&p, fmm_pairs[k], seed, "all points coincide");
+  }
+}
+
+static void exponential_underflows_to_zero(void **state) {
+  const fmm_pair *pair;
+  assert_ok(fmm_pair_find("yukawa", &pair));
+  for (int variant = 0; variant < 40; variant++) {
+    p = (problem){.n_targets = 30, .n_sources = 30, .columns = 1, .gradient = 1};
+    shapes(&p, pair);
+    seed = (uint64_t)variant;
+    random_points(&p, 1, 0);
+    p.params[0] = pow(10, variant / 4.0 - 4); /* lambda from 1e-4 to 1e6: nearly all terms vanish */
+    condition = 1 + fmin(708, p.params[0] * sqrt(3)); /* of exp(-x): x */
+    check(&p, pair, seed, "screening");
+    condition = 1;
+  }
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Best of several: Gpair/s of one core, targets of one leaf against 26 more of its size in joined ranges of four. */
+static void bench_one(const fmm_pair *pair, int accuracy, int n, int columns, int gradient) {
+  enum { RANGES = 6 };
+  fmm_pair_sum sum;
+  fmm_pair_sources ranges[RANGES];
+  p = (problem){.columns = columns, .gradient = gradient, .n_targets = n, .n_sources = 4 * n < MAX_N ? 4 * n : MAX_N - PAD};
+  shapes(&p, pair);
+  seed = 1;
+  random_points(&p, 1, 0);
+  fmm_pair_targets targets = targets_of(&p, got);
+  for (int r = 0; r < RANGES; r++) ranges[r] = sources_of(&p);
+  fmm_pair_sum_prepare(&sum, pair, p.params, columns, gradient, precisions[accuracy], tolerances[accuracy]);
+  double best = 1e30;
+  for (int repeat = 0; repeat < 30; repeat++) {
+    double start = now();
+    fmm_pair_sum_add(&sum, &targets, RANGES, ranges);
+    best = fmin(best, now() - start);
+  }
+  printf("%-8s %-7s tolerance %-6g leaf %4d columns %d gradient %d: %7.3f Gpair/s\n", pair->info->name, fmm_simd_name(fmm_simd_level()),
+         tolerances[accuracy], n, columns, gradient, 1e-9 * RANGES * (double)p.n_sources * n * columns / best);
+}
+
+static int bench(void) {
+  const int leaves[] = {32, 57, 64, 100, 128, 256};
+  for (int k = 0; fmm_pairs[k]; k++)
+    for (int accuracy = 0; accuracy < N_ACCURACIES; accuracy++) {
+      for (int l = 0; l < 6; l++) bench_one(fmm_pairs[k], accuracy, leaves[l], 1, 0);
+      bench_one(fmm_pairs[k], accuracy, 64, 1, 1);
+      bench_one(fmm_pairs[k], accuracy, 64, 4, 0);
+    }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_tail_length_is_right),      cmocka_unit_test(every_number_of_columns_is_right),
+      cmocka_unit_test(blocks_of_targets_join_up_and_add),       cmocka_unit_test(distances_of_any_size_are_right),
+      cmocka_unit_test(densities_of_any_size_are_right), cmocka_unit_test(only_coincident_pairs_give_zero),
+      cmocka_unit_test(exponential_underflows_to_zero)};
+  if (argc > 1 && !strcmp(argv[1], "--bench")) return bench();
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
