@@ -1,0 +1,89 @@
+/* The neighbour table, level by level from the root: a child's neighbour is a child of its parent's neighbour, or that neighbour
+ * itself where it is a leaf. */
+#include "lister.h"
+
+#include "points.h"
+
+static void make_far_masks(fmm_lister *l) {
+  for (int direction = 0; direction < 27; direction++)
+    for (int t = 0; t < 8; t++) {
+      l->far[direction][t] = 0;
+      for (int s = 0; s < 8; s++) {
+        const int d[3] = {direction % 3 - 1, direction / 3 % 3 - 1, direction / 9 - 1};
+        int is_far = 0;
+        for (int a = 0; a < 3; a++) {
+          int offset = 2 * d[a] + (s >> a & 1) - (t >> a & 1);
+          is_far |= offset < -1 || offset > 1;
+        }
+        l->far[direction][t] |= (uint8_t)(is_far << s);
+      }
+    }
+}
+
+static void describe_box(fmm_lister *l, int32_t b) {
+  const fmm_tree *t = l->tree;
+  unsigned all = 0, sources = 0, targets = 0;
+  for (int32_t c = t->first_child[b], k = 0; k < t->n_children[b]; k++, c++) {
+    unsigned bit = 1u << t->octant[c];
+    all |= bit;
+    if (t->source_end[c] > t->source_begin[c]) sources |= bit;
+    if (t->target_end[c] > t->target_begin[c]) targets |= bit;
+  }
+  l->children[b] = (uint8_t)all, l->source_children[b] = (uint8_t)sources, l->target_children[b] = (uint8_t)targets;
+  for (int a = 0; a < 3; a++) l->cell[a][b] = (int32_t)fmm_key_compact(t->key[b] >> a);
+}
+
+static int32_t child_at(const fmm_lister *l, int32_t box, int octant) {
+  unsigned mask = l->children[box];
+  if (!(mask >> octant & 1)) return -1;
+  return l->tree->first_child[box] + __builtin_popcount(mask & ((1u << octant) - 1));
+}
+
+static void find_neighbours(fmm_lister *l, int32_t b) {
+  const fmm_tree *t = l->tree;
+  const int32_t parent = t->parent[b], *around = l->near + 27 * (int64_t)parent;
+  const int o = t->octant[b], ox = o & 1, oy = o >> 1 & 1, oz = o >> 2;
+  int32_t *near = l->near + 27 * (int64_t)b;
+  for (int z = oz - 1; z <= oz + 1; z++)
+    for (int y = oy - 1; y <= oy + 1; y++)
+      for (int x = ox - 1; x <= ox + 1; x++) { /* -1 .. 2: parent's offset is the halved floor, the child's octant the rest */
+        int32_t n = around[((x + 2) >> 1) + 3 * ((y + 2) >> 1) + 9 * ((z + 2) >> 1)];
+        if (n >= 0 && l->children[n] && t->level[n] == t->level[parent]) n = child_at(l, n, (x & 1) | (y & 1) << 1 | (z & 1) << 2);
+        *near++ = n;
+      }
+}
+
+static fmm_status allocate_lister(fmm_lister *l) {
+  const int64_t n = l->tree->n_boxes;
+  FMM_TRY(FMM_ALLOCATE(&l->near, 27 * n, "neighbours of boxes"));
+  for (int a = 0; a < 3; a++) FMM_TRY(FMM_ALLOCATE(&l->cell[a], n, "cells of boxes"));
+  FMM_TRY(FMM_ALLOCATE(&l->children, n, "children of boxes"));
+  FMM_TRY(FMM_ALLOCATE(&l->source_children, n, "children of boxes"));
+  return FMM_ALLOCATE(&l->target_children, n, "children of boxes");
+}
+
+fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_threshold, int threads) {
+  *l = (fmm_lister){.tree = tree, .direct_threshold = direct_threshold};
+  fmm_status status = allocate_lister(l);
+  if (status != FMM_OK) {
+    fmm_lister_free(l);
+    return status;
+  }
+  make_far_masks(l);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int32_t b = 0; b < tree->n_boxes; b++) describe_box(l, b);
+  for (int k = 0; k < 27; k++) l->near[k] = k == 13 ? 0 : -1;
+  for (int level = 1; level < tree->n_levels; level++) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int32_t b = tree->level_begin[level]; b < tree->level_begin[level + 1]; b++) find_neighbours(l, b);
+  }
+  return FMM_OK;
+}
+
+void fmm_lister_free(fmm_lister *l) {
+  FMM_FREE(&l->near);
+  for (int a = 0; a < 3; a++) FMM_FREE(&l->cell[a]);
+  FMM_FREE(&l->children);
+  FMM_FREE(&l->source_children);
+  FMM_FREE(&l->target_children);
+}

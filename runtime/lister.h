@@ -1,0 +1,28 @@
+/* Inside of the lister: the neighbour table every list is read from, and one collector a list.
+ *
+ * near[27 * b + (dx+1) + 3(dy+1) + 9(dz+1)] is the box of b's own level at that offset, or the coarser leaf that covers the place, or -1
+ * where nothing is. A coarser leaf may fill several places. All lists are pulled from it, a target box at a time: no box writes
+ * another's row, so rows are made in parallel and do not depend on the number of threads. */
+#ifndef FMM_LISTER_H
+#define FMM_LISTER_H
+#include "lists.h"
+
+typedef struct fmm_lister {
+  const fmm_tree *tree;
+  int64_t direct_threshold;
+  int32_t *near;                /* n_boxes x 27 */
+  int32_t *cell[3];             /* n_boxes: place in the grid of the box's level */
+  uint8_t *children;            /* n_boxes: octants that have a child, one bit each */
+  uint8_t *source_children, *target_children; /* the same with sources, with targets */
+  uint8_t far[27][8];           /* [direction][octant of target child]: octants of source children that are not adjacent to it */
+} fmm_lister;
+
+/* Where a collector puts the entries of one row: counts only while entry is NULL. */
+typedef struct fmm_emitter { int32_t *entry; uint8_t *direction; int64_t n; } fmm_emitter;
+
+typedef void fmm_collect(const fmm_lister *lister, int32_t box, fmm_emitter *emitter);
+fmm_collect fmm_collect_u, fmm_collect_v, fmm_collect_w, fmm_collect_x;
+
+fmm_status fmm_lister_make(fmm_lister *lister, const fmm_tree *tree, int64_t direct_threshold, int threads);
+void fmm_lister_free(fmm_lister *lister);
+#endif

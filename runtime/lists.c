@@ -1,0 +1,120 @@
+/* Lists from collectors: every candidate row is counted in parallel, rows without entries are dropped, then filled in parallel in place. */
+#include "lists.h"
+
+#include "lister.h"
+
+/* In-place heap sort of a row's boxes by their first source: no memory, and no input makes it quadratic. */
+static void sort_by_sources(const int64_t *begin, int32_t *e, int64_t n) {
+  for (int64_t heap = n / 2, size = n; size > 1;) {
+    int32_t item;
+    if (heap > 0) item = e[--heap];
+    else item = e[--size], e[size] = e[0];
+    int64_t at = heap;
+    for (int64_t child; (child = 2 * at + 1) < size; at = child) {
+      if (child + 1 < size && begin[e[child + 1]] > begin[e[child]]) child++;
+      if (begin[e[child]] <= begin[item]) break;
+      e[at] = e[child];
+    }
+    e[at] = item;
+  }
+}
+
+/* What one list is made of. */
+typedef struct recipe {
+  fmm_collect *collect;
+  const int32_t *candidate; /* NULL: every box */
+  int32_t n_candidates;
+  int has_direction, sorts_sources;
+} recipe;
+
+static fmm_status allocate_rows(fmm_rows *rows, const int64_t *count, const recipe *r) {
+  rows->n_rows = 0, rows->n_entries = 0;
+  for (int32_t i = 0; i < r->n_candidates; i++) rows->n_rows += count[i] > 0, rows->n_entries += count[i];
+  FMM_TRY(FMM_ALLOCATE(&rows->row, rows->n_rows, "rows of a list"));
+  FMM_TRY(FMM_ALLOCATE(&rows->offset, (int64_t)rows->n_rows + 1, "rows of a list"));
+  FMM_TRY(FMM_ALLOCATE(&rows->entry, rows->n_entries, "entries of a list"));
+  if (r->has_direction) FMM_TRY(FMM_ALLOCATE(&rows->direction, rows->n_entries, "directions of a list"));
+  int64_t offset = 0;
+  int32_t row = 0;
+  for (int32_t i = 0; i < r->n_candidates; i++)
+    if (count[i]) rows->row[row] = r->candidate ? r->candidate[i] : i, rows->offset[row++] = offset, offset += count[i];
+  rows->offset[row] = offset;
+  return FMM_OK;
+}
+
+static fmm_status make_rows(const fmm_lister *l, const recipe *r, fmm_rows *rows, int threads) {
+  int64_t *count = NULL;
+  FMM_TRY(FMM_ALLOCATE(&count, r->n_candidates, "sizes of rows"));
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
+  for (int32_t i = 0; i < r->n_candidates; i++) {
+    fmm_emitter e = {0};
+    r->collect(l, r->candidate ? r->candidate[i] : i, &e);
+    count[i] = e.n;
+  }
+  fmm_status status = allocate_rows(rows, count, r);
+  FMM_FREE(&count);
+  if (status != FMM_OK) return status;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
+  for (int32_t i = 0; i < rows->n_rows; i++) {
+    int64_t at = rows->offset[i];
+    fmm_emitter e = {rows->entry + at, r->has_direction ? rows->direction + at : NULL, 0};
+    r->collect(l, rows->row[i], &e);
+    if (r->sorts_sources) sort_by_sources(l->tree->source_begin, e.entry, e.n);
+  }
+  return FMM_OK;
+}
+
+static int64_t count_v_pairs(const fmm_lister *l, const fmm_rows *v, int threads) {
+  int64_t pairs = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : pairs) schedule(static)
+  for (int32_t i = 0; i < v->n_rows; i++)
+    for (int64_t j = v->offset[i]; j < v->offset[i + 1]; j++)
+      for (int t = 0; t < 8; t++)
+        if (l->target_children[v->row[i]] >> t & 1)
+          pairs += __builtin_popcount(l->far[v->direction[j]][t] & (unsigned)l->source_children[v->entry[j]]);
+  return pairs;
+}
+
+static fmm_status make_lists(fmm_lists *lists, const fmm_lister *l, int threads) {
+  const fmm_tree *t = l->tree;
+  const recipe u = {fmm_collect_u, t->leaf, t->n_leaves, 0, 1}, v = {fmm_collect_v, NULL, t->n_boxes, 1, 0},
+               w = {fmm_collect_w, t->leaf, t->n_leaves, 0, 0}, x = {fmm_collect_x, NULL, t->n_boxes, 0, 0};
+  FMM_TRY(make_rows(l, &u, &lists->u, threads));
+  FMM_TRY(make_rows(l, &v, &lists->v, threads));
+  FMM_TRY(make_rows(l, &w, &lists->w, threads));
+  FMM_TRY(make_rows(l, &x, &lists->x, threads));
+  lists->v_pairs = count_v_pairs(l, &lists->v, threads);
+  return FMM_OK;
+}
+
+fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, int threads) {
+  fmm_lister lister;
+  fmm_lists made = {0};
+  FMM_TRY(fmm_lister_make(&lister, tree, direct_threshold, threads));
+  fmm_status status = make_lists(&made, &lister, threads);
+  fmm_lister_free(&lister);
+  if (status == FMM_OK) *lists = made;
+  else fmm_lists_free(&made);
+  return status;
+}
+
+static void free_rows(fmm_rows *r) {
+  FMM_FREE(&r->row);
+  FMM_FREE(&r->offset);
+  FMM_FREE(&r->entry);
+  FMM_FREE(&r->direction);
+}
+
+void fmm_lists_free(fmm_lists *lists) {
+  free_rows(&lists->u);
+  free_rows(&lists->v);
+  free_rows(&lists->w);
+  free_rows(&lists->x);
+  *lists = (fmm_lists){0};
+}
+
+static size_t rows_bytes(const fmm_rows *r) {
+  return fmm_memory_bytes(r->row) + fmm_memory_bytes(r->offset) + fmm_memory_bytes(r->entry) + fmm_memory_bytes(r->direction);
+}
+
+size_t fmm_lists_bytes(const fmm_lists *lists) { return rows_bytes(&lists->u) + rows_bytes(&lists->v) + rows_bytes(&lists->w) + rows_bytes(&lists->x); }
