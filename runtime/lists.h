@@ -2,7 +2,9 @@
  *
  * Entries that are cheaper directly are moved by the lister: a W pair whose source box has at most direct_threshold sources, and an X
  * pair whose target box has at most that many targets, become U entries (of the leaf, or of the target box's leaves).
- * Boxes without sources are never in a list as sources, boxes without targets have no rows as targets. */
+ * Boxes without sources are never in a list as sources, boxes without targets have no rows as targets, and a row has at least one entry.
+ * Together with the pairs inside clusters (tree.h) the lists cover every pair of a target and a source exactly once; a tree whose points are
+ * all at one place has none. */
 #ifndef FMM_LISTS_H
 #define FMM_LISTS_H
 #include "tree.h"
@@ -18,7 +20,7 @@ typedef struct fmm_rows {
 
 typedef struct fmm_lists {
   fmm_rows u; /* rows: leaves with targets, in tree->leaf order; entries: boxes of any level whose sources are summed directly onto the
-                 leaf's targets; the leaf itself is among them (except leaves in a cluster: their cluster's leaves are left out) */
+                 leaf's targets, by ascending first source; the leaf itself is among them (except in a cluster: its leaves are left out) */
   fmm_rows v; /* M2L by parents: rows: non-leaf boxes P, by ascending box (so level by level); entries: non-leaf boxes Q of the same level
                  adjacent to P (never P itself); direction = (dx+1) + 3(dy+1) + 9(dz+1) with d = Q - P in box units. Every pair (child of
                  P, child of Q) that is not adjacent is one M2L. Only rows and entries with at least one such pair with targets and sources. */
