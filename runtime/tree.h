@@ -1,11 +1,12 @@
 /* The adaptive octree over sources and targets, as flat arrays (structure of arrays) that CPU and GPU read alike.
  *
- * Points are scaled by a power of two only (exact) so that the root cube's side is in [0.5, 1) x 2; keys are Morton, 21 bits a
- * dimension; boxes are ordered by level, then by key, so a level is contiguous and so are the children of a box, and every box,
- * leaf or not, owns one contiguous range of the sorted sources and one of the sorted targets.
- * Coincident points are merged (densities summed, results copied), so that no finest cell goes quadratic because of them.
- * Clusters below the finest cell: each connected group of overfull finest leaves becomes a cluster, whose inner pair sums are left
- * to a plan of its own (nested), and which the U list excludes (DESIGN: "re-key overfull leaves").
+ * Points are scaled by a power of two and shifted exactly (points.h), so that the root cube's side is between 1 and 4; keys are
+ * Morton, 21 bits a dimension; boxes are ordered by level, then by key, so a level is contiguous and so are the children of a box, and
+ * every box, leaf or not, owns one contiguous range of the sorted sources and one of the sorted targets. A box with more than q sources
+ * or more than q targets is split, down to level 21. Boxes with neither sources nor targets do not exist (the root always does).
+ * In finest cells that are still overfull exactly coincident points are merged (densities summed, results copied; with normals, only
+ * where these are equal too). Groups of cells that stay overfull become clusters (cluster.h): leaves whose pairs with each other
+ * the U list leaves out and a nested plan over the cluster's own points adds.
  * Reference: Ying, Biros, Zorin, J. Comput. Phys. 196 (2004) 591; Lashuk et al. 2009. */
 #ifndef FMM_TREE_H
 #define FMM_TREE_H
@@ -22,10 +23,11 @@ typedef struct fmm_points {
 } fmm_points;
 
 typedef struct fmm_tree {
-  double scale;            /* scaled coordinate = scale * input coordinate, a power of two */
+  double scale, shift[3];  /* scaled coordinate = scale * (input coordinate - shift[axis]), without rounding; scale is a power of two */
   double root_lo[3], root_side; /* root cube, in scaled coordinates */
   int leaf_size;           /* q asked for */
   double root_scale;       /* root side over bounding cube's side */
+  int coincident;          /* all points at one place: one leaf, and no pair contributes */
   int same_points;         /* targets are the sources: then targets shares the arrays of sources */
   fmm_points sources, targets;
 
@@ -45,8 +47,12 @@ typedef struct fmm_tree {
   int64_t *source_begin, *source_end; /* into sources */
   int64_t *target_begin, *target_end; /* into targets */
   double *center_x, *center_y, *center_z; /* scaled coordinates */
-  int32_t *cluster;        /* -1, or the number of the cluster this (finest, overfull) leaf is in */
+  int32_t *cluster;        /* -1, or the number of the cluster this leaf is in */
+
+  /* clusters: leaves of cluster k are cluster_leaf[cluster_first[k] .. cluster_first[k+1]), mutually adjacent, one level */
   int32_t n_clusters;
+  int32_t *cluster_first;  /* n_clusters + 1 */
+  int32_t *cluster_leaf;   /* boxes, ascending in a cluster */
 } fmm_tree;
 
 typedef struct fmm_tree_options { int leaf_size; double root_scale; } fmm_tree_options;
@@ -61,8 +67,17 @@ fmm_status fmm_tree_build(fmm_tree *tree, int64_t n_sources, const double *sourc
 void fmm_tree_free(fmm_tree *tree);
 size_t fmm_tree_bytes(const fmm_tree *tree);
 
-/* Sorted keys only (no boxes): what the tuner reads to estimate counts for many (q, root scale) without building trees. */
+/* The points of cluster k, for a nested plan: how many, and (gather) their scaled coordinates as rows for fmm_tree_build, with the index
+ * of each in this tree's sorted sources or targets. normals: n_sources x 3, ignored when the tree has none. With same_points the target
+ * arrays are not written (may be NULL): targets are the sources. Nested results are added at target_index. Nesting ends: a nested root is at
+ * most a quarter of this one, and points that cannot be told apart are merged or make a `coincident` tree. */
+void fmm_cluster_size(const fmm_tree *tree, int32_t k, int64_t *n_sources, int64_t *n_targets);
+void fmm_cluster_gather(const fmm_tree *tree, int32_t k, double *sources, int64_t *source_index, double *normals, double *targets,
+                        int64_t *target_index);
+
 /* Input row order <-> sorted order. planes: n_components*n_columns planes of sources.n (plane k = component*n_columns + column). */
 void fmm_gather_densities(const fmm_points *points, int n_planes, const double *input, double *planes, int threads);
+/* planes: n_planes pointers of targets.n each. */
+void fmm_scatter_planes(const fmm_points *points, int n_planes, const double *const *planes, double factor, double *output, int threads);
 void fmm_scatter_results(const fmm_points *points, int n_planes, const double *planes, double factor, double *output, int threads);
 #endif

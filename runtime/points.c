@@ -1,0 +1,188 @@
+/* Morton keys, sorting and merging of one set of points. In the usual case: keys, one radix sort, one gather into planes.
+ * Only where a finest cell is overfull are its rows sorted further, by the bits of x, then y, then z (then the normal): equal ones are
+ * coincident. That is again a radix sort, so coincidence of any part of the points costs linear time. */
+#include "points.h"
+
+#include <string.h>
+
+#include "sort.h"
+
+uint64_t fmm_key_spread(uint64_t v) {
+  v &= 0x1fffff;
+  v = (v | v << 32) & 0x1f00000000ffff;
+  v = (v | v << 16) & 0x1f0000ff0000ff;
+  v = (v | v << 8) & 0x100f00f00f00f00f;
+  v = (v | v << 4) & 0x10c30c30c30c30c3;
+  return (v | v << 2) & 0x1249249249249249;
+}
+
+uint64_t fmm_key_compact(uint64_t v) {
+  v &= 0x1249249249249249;
+  v = (v | v >> 2) & 0x10c30c30c30c30c3;
+  v = (v | v >> 4) & 0x100f00f00f00f00f;
+  v = (v | v >> 8) & 0x1f0000ff0000ff;
+  v = (v | v >> 16) & 0x1f00000000ffff;
+  return (v | v >> 32) & 0x1fffff;
+}
+
+typedef struct sorting {
+  const fmm_frame *frame;
+  const double *rows, *normals;
+  int64_t n, most_in_cell;
+  int threads;
+  fmm_sort_item *items, *scratch;
+  uint8_t *head;     /* NULL unless a cell is overfull: 1 where a unique point begins */
+  int64_t *run;      /* begin, end of the overfull cells */
+  int64_t n_runs;
+} sorting;
+
+static double scaled(const fmm_frame *f, const double *row, int axis) { return (row[axis] - f->shift[axis]) * f->scale + 0.0; /* no -0 */ }
+
+static uint64_t cell(const fmm_frame *f, const double *row, int axis) {
+  const double last = (double)((1 << FMM_KEY_LEVEL) - 1);
+  double c = (scaled(f, row, axis) - f->lo[axis]) * f->cells_per_unit;
+  return (uint64_t)(int64_t)(c > last ? last : c > 0 ? c : 0);
+}
+
+static void make_keys(sorting *s) {
+  if (s->frame->coincident) {
+    for (int64_t i = 0; i < s->n; i++) s->items[i] = (fmm_sort_item){0, (uint64_t)i};
+    return;
+  }
+#pragma omp parallel for num_threads(s->threads)
+  for (int64_t i = 0; i < s->n; i++) {
+    const double *r = s->rows + 3 * i;
+    s->items[i] = (fmm_sort_item){fmm_key_of(cell(s->frame, r, 0), cell(s->frame, r, 1), cell(s->frame, r, 2)), (uint64_t)i};
+  }
+}
+
+/* Overfull cells of the sorted items; none is the usual case and costs one parallel scan. */
+static fmm_status find_runs(sorting *s) {
+  const int64_t q = s->most_in_cell;
+  int64_t starts = 0;
+#pragma omp parallel for num_threads(s->threads) reduction(+ : starts)
+  for (int64_t i = 0; i < s->n - q; i++)
+    starts += s->items[i].key == s->items[i + q].key && (i == 0 || s->items[i - 1].key != s->items[i].key);
+  s->n_runs = starts;
+  if (!starts) return FMM_OK;
+  FMM_TRY(FMM_ALLOCATE(&s->run, 2 * starts, "overfull cells"));
+  int64_t k = 0;
+  for (int64_t i = 0, end; i < s->n; i = end) {
+    for (end = i + 1; end < s->n && s->items[end].key == s->items[i].key;) end++;
+    if (end - i > q) s->run[k++] = i, s->run[k++] = end;
+  }
+  return FMM_OK;
+}
+
+/* Word w of a row as an integer in the order of its value: 0..2 scaled coordinates, 3..5 the normal. */
+static uint64_t ordered_word(const sorting *s, uint64_t row, int w) {
+  double v = w < 3 ? scaled(s->frame, s->rows + 3 * row, w) : s->normals[3 * row + (uint64_t)w - 3] + 0.0;
+  uint64_t bits;
+  memcpy(&bits, &v, sizeof bits);
+  return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+}
+
+/* Sorts the rows of one overfull cell by their words, marks where unique points begin, and puts the cell's key back. */
+static fmm_status group_run(sorting *s, int64_t begin, int64_t end, int threads) {
+  const uint64_t key = s->items[begin].key;
+  memset(s->head + begin + 1, 0, (size_t)(end - begin - 1));
+  for (int w = 0; w < (s->normals ? 6 : 3); w++)
+    for (int64_t g = begin, h; g < end; g = h) { /* groups of equal earlier words */
+      for (h = g + 1; h < end && !s->head[h];) h++;
+      if (h - g == 1) continue;
+      for (int64_t i = g; i < h; i++) s->items[i].key = ordered_word(s, s->items[i].row, w);
+      if (threads > 1) FMM_TRY(fmm_sort_items(s->items + g, s->scratch + g, h - g, threads));
+      else fmm_sort_items_serial(s->items + g, s->scratch + g, h - g);
+      for (int64_t i = g + 1; i < h; i++) s->head[i] = s->items[i].key != s->items[i - 1].key;
+    }
+  for (int64_t i = begin; i < end; i++) s->items[i].key = key;
+  return FMM_OK;
+}
+
+static fmm_status group_coincident(sorting *s) {
+  enum { team_run = 1 << 15 };
+  FMM_TRY(find_runs(s));
+  if (!s->n_runs) return FMM_OK;
+  FMM_TRY(FMM_ALLOCATE(&s->head, s->n, "heads of unique points"));
+  memset(s->head, 1, (size_t)s->n);
+  for (int64_t k = 0; k < s->n_runs; k++)
+    if (s->run[2 * k + 1] - s->run[2 * k] >= team_run) FMM_TRY(group_run(s, s->run[2 * k], s->run[2 * k + 1], s->threads));
+#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 16)
+  for (int64_t k = 0; k < s->n_runs; k++)
+    if (s->run[2 * k + 1] - s->run[2 * k] < team_run) (void)group_run(s, s->run[2 * k], s->run[2 * k + 1], 1); /* serial: cannot fail */
+  return FMM_OK;
+}
+
+/* first[] of the unique points, when any were merged. */
+static fmm_status mark_unique(sorting *s, fmm_points *p) {
+  p->n = p->n_input = s->n;
+  if (!s->head) return FMM_OK;
+  int64_t unique = 0;
+  for (int64_t i = 0; i < s->n; i++) unique += s->head[i];
+  if (unique == s->n) return FMM_OK;
+  FMM_TRY(FMM_ALLOCATE(&p->first, unique + 1, "first rows of merged points"));
+  p->n = unique;
+  for (int64_t i = 0, k = 0; i < s->n; i++)
+    if (s->head[i]) p->first[k++] = i;
+  p->first[unique] = s->n;
+  return FMM_OK;
+}
+
+static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
+  FMM_TRY(FMM_ALLOCATE(&p->x, p->n, "x of the points"));
+  FMM_TRY(FMM_ALLOCATE(&p->y, p->n, "y of the points"));
+  FMM_TRY(FMM_ALLOCATE(&p->z, p->n, "z of the points"));
+  for (int a = 0; a < 3 && s->normals; a++) FMM_TRY(FMM_ALLOCATE(&p->normal[a], p->n, "normals"));
+  FMM_TRY(FMM_ALLOCATE(&p->input_row, p->n_input, "input rows"));
+  FMM_TRY(FMM_ALLOCATE(keys, p->n, "Morton keys"));
+#pragma omp parallel num_threads(s->threads)
+  {
+#pragma omp for nowait
+    for (int64_t i = 0; i < p->n_input; i++) p->input_row[i] = (int64_t)s->items[i].row;
+#pragma omp for
+    for (int64_t i = 0; i < p->n; i++) {
+      fmm_sort_item item = s->items[p->first ? p->first[i] : i];
+      const double *r = s->rows + 3 * item.row;
+      p->x[i] = scaled(s->frame, r, 0), p->y[i] = scaled(s->frame, r, 1), p->z[i] = scaled(s->frame, r, 2);
+      (*keys)[i] = item.key;
+      for (int a = 0; a < 3 && s->normals; a++) p->normal[a][i] = s->normals[3 * item.row + (uint64_t)a];
+    }
+  }
+  return FMM_OK;
+}
+
+fmm_status fmm_points_sort(fmm_points *points, uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, const double *normals,
+                           int64_t most_in_cell, int threads) {
+  sorting s = {.frame = frame, .rows = rows, .normals = normals, .n = n, .most_in_cell = most_in_cell, .threads = threads};
+  fmm_points made = {0};
+  fmm_status status;
+  *keys = NULL;
+  FMM_CHECK(FMM_ALLOCATE(&s.items, n, "keys to sort"));
+  FMM_CHECK(FMM_ALLOCATE(&s.scratch, n, "scratch of the sort"));
+  make_keys(&s);
+  FMM_CHECK(fmm_sort_items(s.items, s.scratch, n, threads));
+  FMM_CHECK(group_coincident(&s));
+  FMM_CHECK(mark_unique(&s, &made));
+  FMM_CHECK(fill_planes(&s, &made, keys));
+  *points = made;
+done:
+  if (status != FMM_OK) {
+    fmm_points_free(&made);
+    FMM_FREE(keys);
+  }
+  FMM_FREE(&s.items);
+  FMM_FREE(&s.scratch);
+  FMM_FREE(&s.head);
+  FMM_FREE(&s.run);
+  return status;
+}
+
+void fmm_points_free(fmm_points *p) {
+  FMM_FREE(&p->x);
+  FMM_FREE(&p->y);
+  FMM_FREE(&p->z);
+  for (int a = 0; a < 3; a++) FMM_FREE(&p->normal[a]);
+  FMM_FREE(&p->input_row);
+  FMM_FREE(&p->first);
+  *p = (fmm_points){0};
+}

@@ -1,0 +1,33 @@
+/* From the caller's rows to sorted planes of scaled coordinates: the steps of tree building that know points but no boxes.
+ *
+ * Frame: scaled = scale * (input - shift). scale is a power of two and shift is zero or so close to every coordinate of its axis
+ * (within a factor of two, Sterbenz) that the difference has no rounding: scaled coordinates are exact but for underflow, which needs
+ * coordinates 2^900 times smaller than the extent. Coordinates are then at most a few root sides large, wherever the input lies. */
+#ifndef FMM_POINTS_H
+#define FMM_POINTS_H
+#include "tree.h"
+
+enum { FMM_KEY_LEVEL = FMM_MAX_LEVELS - 1, FMM_KEY_BITS = 3 * FMM_KEY_LEVEL }; /* finest level: 21 bits a dimension */
+
+typedef struct fmm_frame {
+  double scale, shift[3];
+  double lo[3], side;    /* root cube in scaled coordinates; both have few enough bits that every box centre is exact */
+  double cells_per_unit; /* 2^21 / side */
+  int coincident;        /* all points at one place */
+} fmm_frame;
+
+/* FMM_ERR_INPUT names the first row that is not finite (sources before targets). targets may be NULL. */
+fmm_status fmm_frame_make(fmm_frame *frame, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
+                          double root_scale, int threads);
+
+/* Sorts one set; keys: *keys has points->n sorted Morton keys (release with FMM_FREE). Where more than most_in_cell points share a
+ * finest cell, exactly coincident ones (with equal normals, where there are normals) become one point. */
+fmm_status fmm_points_sort(fmm_points *points, uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, const double *normals,
+                           int64_t most_in_cell, int threads);
+void fmm_points_free(fmm_points *points);
+
+/* Coordinates of a scaled position to a key and back: three interleaved fields of 21 bits, x lowest. */
+uint64_t fmm_key_spread(uint64_t v);
+uint64_t fmm_key_compact(uint64_t key); /* the x field; shift the key right by 1 or 2 for y and z */
+static inline uint64_t fmm_key_of(uint64_t i, uint64_t j, uint64_t k) { return fmm_key_spread(i) | fmm_key_spread(j) << 1 | fmm_key_spread(k) << 2; }
+#endif
