@@ -131,6 +131,51 @@ run_tests() {
   [ "$status" = 0 ] && [ "$failed" = 0 ] || exit 1
 }
 
+# ---- calibrate and evaluate ------------------------------------------------------------------------------------------
+
+calibrate() {
+  step "Calibrating this node (quick; once, kept for later runs)"
+  if "$build/tools/fmm-calibrate" --show </dev/null >"$log" 2>&1; then
+    say "This node was calibrated before; 'fmm-calibrate --effort quick' does it again."
+    return
+  fi
+  "$build/tools/fmm-calibrate" --effort quick </dev/null >"$log" 2>&1 || { cat "$log" >&2; fail "fmm-calibrate failed (see above)"; }
+  # What it measured is data for people too.
+  cat "$log"
+}
+
+make_molecule() {
+  step "Making a molecule: 10000 atoms with charges, in $build/molecule.pqr"
+  "$build/tools/make-molecule" 10000 >"$build/molecule.pqr.part"
+  mv "$build/molecule.pqr.part" "$build/molecule.pqr"
+  say "A protein-like blob, not a real protein; ./quickstart.sh my.pqr takes yours."
+}
+
+evaluate() {
+  step "Evaluating $1 with the schedule that the model chooses, checking 1000 targets by direct sums"
+  set -- "$1" --schedule auto --verify 1000
+  "$build/tools/fmm-run" "$@" --json </dev/null >"$build/quickstart-report.json" || {
+    status=$?
+    say "The command was: $build/tools/fmm-run $*" >&2
+    exit "$status"
+  }
+  python3 "$here/tools/say-report.py" "$build/quickstart-report.json" || fail "the result is less accurate than asked; please report it"
+}
+
+say_next() {
+  step "What to try next"
+  cat <<END
+  export PATH="$build/tools:\$PATH"
+  fmm-run "$1" --digits 9 --gradient --verify 1000 --explain    more digits, forces too, and why the plan is what it is
+  fmm-run "$1" --output potential.csv                           the results as a file
+  fmm-predict --generate uniform --points 1000000               how long a million points would take, without making them
+  fmm-calibrate --effort standard                               a more careful calibration of this node
+  ./quickstart.sh my.pqr                                        your molecule
+  ./quickstart.sh test                                          every test
+Then docs/tutorial.md.
+END
+}
+
 # ---- main ------------------------------------------------------------------------------------------------------------
 
 case ${1:-} in
@@ -150,5 +195,15 @@ case ${1:-} in
     build_all
     run_tests ;;
   *)
-    fail "not yet: only ./quickstart.sh test works at this stage" ;;
+    input=${1:-}
+    if [ -n "$input" ]; then
+      [ -r "$input" ] || fail "cannot read $input"
+      case $input in /*) ;; *) input=$called_from/$input ;; esac
+    fi
+    install_missing
+    build_all
+    calibrate
+    if [ -z "$input" ]; then make_molecule; input=$build/molecule.pqr; fi
+    evaluate "$input"
+    say_next "$input" ;;
 esac
