@@ -1,5 +1,5 @@
 /* From counts and rates to a cost table: time of every phase at every level on every device in every precision.
- * t = C * max(flops / peak, bytes / bandwidth) + overheads (launch, levels); C fitted a phase, device and precision; transfers are apart.
+ * t = C * max(compute, memory) a level + entry_s * entries + launch_s * launches; C and entry_s fitted a phase, device and precision; transfers are apart.
  * Pure functions over plain structs; no hardware is touched. Reference: Choi et al. 2014, section 4. */
 #ifndef FMM_MODEL_H
 #define FMM_MODEL_H
@@ -8,6 +8,7 @@
 
 typedef struct fmm_cost {
   double seconds;    /* predicted; INFINITY when infeasible */
+  double p90_error;  /* relative: 90 % of the held-out runs of this cell's fit were predicted within it; 0: never checked */
   double limit_s;    /* what the hardware allows: the same with C = 1 and no overheads */
   int feasible;
   const char *reason;/* why not feasible (static text), or NULL */
@@ -19,14 +20,39 @@ typedef struct fmm_cost_table {
   /* bytes that must cross the bus when a phase runs on the other device than its input or output (each way) */
   double density_bytes, potential_bytes, up_equivalent_bytes, down_check_bytes;
   double h2d_bytes_per_s, d2h_bytes_per_s, transfer_launch_s, driving_slowdown;
+  double sum_s;      /* CPU seconds to add the two devices' results: two read, one written */
 } fmm_cost_table;
+
+/* Seconds that the hardware allows for this work (C = 1): the larger of compute and memory. Compute is pairs at the pair rate and other flops at
+ * the multiply-add peak, one after the other; the pair rate of a kernel follows from Laplace's by instructions a pair (eq. 6). Single: half the bytes. */
+double fmm_roofline_s(const fmm_device_rates *device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
+                      int precision_index);
+/* The same over all levels, each with its own limit: the feature that constants are fitted to. */
+double fmm_phase_roofline_s(const fmm_device_rates *device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision_index);
+/* Launches (GPU) or parallel regions (CPU): one a level with work for up and down, one for all levels of a list. */
+int fmm_phase_launches(const fmm_counts *counts, fmm_phase phase);
+
+/* Marks every cell of a device infeasible; reason is static text ("not enough device memory"). */
+void fmm_cost_table_forbid(fmm_cost_table *table, fmm_device device, const char *reason);
 
 void fmm_cost_table_make(const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, fmm_cost_table *table);
 
-/* Analytic counts of a uniform tree, Choi et al. 2014 eqs. 2-5: b = n/q leaves. */
+/* Times of a uniform tree by Choi et al. 2014, eqs. 2-5, as written there: b = n/q leaves, 11 flops a pair, 8 bytes a value. The paper leaves f1 and f2
+ * of eqs. 4 and 5 undefined: both are taken as the surface points n_s = 6(p-1)^2 + 2 (operators are n_s x n_s). */
 typedef struct fmm_choi_times { double up_s, ulist_s, vlist_s, down_s; } fmm_choi_times;
 typedef struct fmm_choi_machine { double compute_peak_flops_per_s, memory_bytes_per_s, c_up, c_u, c_v, c_down; } fmm_choi_machine;
 void fmm_choi_predict(const fmm_choi_machine *machine, double n_points, double leaf_size, int order, fmm_choi_times *times);
+
+/* Effective peak of the Laplace pair sum, eq. 6: 11 flops in 7 + rsqrt_instructions. */
+double fmm_choi_peak(double rsqrt_instructions, double hertz, double processors);
+
+/* One measured run of one phase on one device in one precision, as features of the fit. */
+typedef struct fmm_sample { double roofline_s, entries, launches_s, seconds; int held_out; } fmm_sample;
+/* value and entry_s >= 0 that minimise the squared relative error over the samples not held out; the errors over the held-out ones (over
+ * all, when none is). value > 0 always: without usable samples FMM_ERR_ARGUMENT. Two samples or fewer fit value alone. */
+fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *constant);
+/* What the model says for a sample. */
+double fmm_fit_predict(const fmm_constant *constant, const fmm_sample *sample);
 
 /* Which precision index (0 double, 1 single) a plan's precision uses. */
 static inline int fmm_precision_index(fmm_precision p) { return p == FMM_PRECISION_MIXED || p == FMM_PRECISION_SINGLE; }

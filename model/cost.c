@@ -1,0 +1,106 @@
+/* The cost table: roofline of each phase and level on each device, times the fitted constant, plus entries and launches.
+ * Compute time of pairs follows Choi et al. 2014, eq. 6: the profile has the effective peak of the Laplace pair sum (11 flops in 7 + r
+ * instructions) and the multiply-add peak (2 flops an instruction), which give r, the cost of the reciprocal square root; another pair
+ * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time. */
+#include <math.h>
+#include <string.h>
+
+#include "model/model.h"
+
+static const double laplace_flops = 11, laplace_instructions = 7; /* Choi et al. 2014, section 4.2.2 */
+
+static double seconds_a_pair(const fmm_device_rates *d, double instructions, int precision) {
+  double laplace_s = laplace_flops / d->pair_flops_per_s[precision].value;
+  double rsqrt = d->fma_flops_per_s[precision].value / 2 * laplace_s - laplace_instructions;
+  if (!(rsqrt > 1)) rsqrt = 1; /* pairs faster than one instruction each root: sums in both directions at once */
+  return laplace_s * (instructions + rsqrt) / (laplace_instructions + rsqrt);
+}
+
+double fmm_roofline_s(const fmm_device_rates *device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
+                      int precision) {
+  int makes_results = phase == FMM_PHASE_ULIST || phase == FMM_PHASE_WLIST || phase == FMM_PHASE_DOWN;
+  int gradient = counts->gradient && makes_results;
+  double compute = work->flops / device->fma_flops_per_s[precision].value;
+  if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
+    double pair_flops = work->pairs * fmm_pair_flops(pair, gradient, counts->n_columns);
+    compute = work->pairs * seconds_a_pair(device, fmm_pair_instructions(pair, gradient, counts->n_columns), precision) +
+              fmax(work->flops - pair_flops, 0) / device->fma_flops_per_s[precision].value;
+  }
+  return fmax(compute, work->bytes / (precision + 1) / device->memory_bytes_per_s.value);
+}
+
+double fmm_phase_roofline_s(const fmm_device_rates *device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
+  double seconds = 0;
+  for (int level = 0; level < FMM_MAX_LEVELS; level++)
+    seconds += fmm_roofline_s(device, pair, counts, phase, &counts->level[phase][level], precision);
+  return seconds;
+}
+
+int fmm_phase_launches(const fmm_counts *counts, fmm_phase phase) {
+  int levels = 0;
+  for (int level = 0; level < FMM_MAX_LEVELS; level++) levels += counts->level[phase][level].entries > 0;
+  return phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN ? levels : levels > 0;
+}
+
+/* A phase that calibration did not meet is priced by the device's worst constant, so that nothing unknown looks cheap. */
+static fmm_constant usable_constant(const fmm_device_rates *d, int phase, int precision) {
+  fmm_constant c = d->constant[phase][precision];
+  if (c.value > 0) return c;
+  c = (fmm_constant){.value = 0};
+  for (int other = 0; other < FMM_N_PHASES; other++) c.value = fmax(c.value, d->constant[other][precision].value);
+  if (!(c.value > 0)) c.value = 1;
+  return c;
+}
+
+static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, int phase, int device,
+                      int precision) {
+  const fmm_device_rates *d = &machine->device[device];
+  fmm_constant c = usable_constant(d, phase, precision);
+  fmm_cost cost = {.feasible = 1, .p90_error = c.p90_error};
+  int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
+  for (int level = 0; level < FMM_MAX_LEVELS; level++) {
+    const fmm_work *work = &counts->level[phase][level];
+    double limit = fmm_roofline_s(d, pair, counts, (fmm_phase)phase, work, precision);
+    double seconds = c.value * limit + c.entry_s * work->entries + (a_level && work->entries > 0 ? d->launch_s.value : 0);
+    table->level_s[phase][level][device][precision] = seconds;
+    cost.limit_s += limit;
+    cost.seconds += seconds;
+  }
+  if (!a_level) cost.seconds += launches * d->launch_s.value;
+  table->total[phase][device][precision] = cost;
+}
+
+void fmm_cost_table_forbid(fmm_cost_table *table, fmm_device device, const char *reason) {
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    for (int precision = 0; precision < FMM_N_PRECISIONS; precision++) {
+      fmm_cost *cell = &table->total[phase][device][precision];
+      cell->feasible = 0, cell->seconds = INFINITY, cell->reason = reason;
+      for (int level = 0; level < FMM_MAX_LEVELS; level++) table->level_s[phase][level][device][precision] = INFINITY;
+    }
+}
+
+static void fill_transfers(fmm_cost_table *table, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair) {
+  const fmm_device_rates *cpu = &machine->device[FMM_DEVICE_CPU], *gpu = &machine->device[FMM_DEVICE_GPU];
+  double value_bytes = 8.0 * counts->n_columns, boxes = (double)counts->n_boxes;
+  table->density_bytes = value_bytes * pair->components * (double)counts->n_sources;
+  table->potential_bytes = value_bytes * pair->outputs * (counts->gradient ? 4 : 1) * (double)counts->n_targets;
+  table->up_equivalent_bytes = table->down_check_bytes = value_bytes * pair->equivalent_components * counts->n_surface * boxes;
+  table->h2d_bytes_per_s = gpu->h2d_bytes_per_s.value;
+  table->d2h_bytes_per_s = gpu->d2h_bytes_per_s.value;
+  table->transfer_launch_s = gpu->launch_s.value;
+  table->driving_slowdown = gpu->present ? gpu->driving_slowdown : 1;
+  table->sum_s = 3 * table->potential_bytes / cpu->memory_bytes_per_s.value;
+}
+
+void fmm_cost_table_make(const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, fmm_cost_table *table) {
+  memset(table, 0, sizeof *table);
+  for (int device = 0; device < FMM_N_DEVICES; device++) {
+    if (!machine->device[device].present) {
+      fmm_cost_table_forbid(table, (fmm_device)device, device == FMM_DEVICE_GPU ? "the machine has no usable GPU" : "the machine has no CPU rates");
+      continue;
+    }
+    for (int phase = 0; phase < FMM_N_PHASES; phase++)
+      for (int precision = 0; precision < FMM_N_PRECISIONS; precision++) fill_cell(table, machine, counts, pair, phase, device, precision);
+  }
+  fill_transfers(table, machine, counts, pair);
+}

@@ -1,0 +1,139 @@
+/* The cost table and Choi's equations against formulas written out here from the rates of a recorded machine. */
+#include "test.h"
+#include <math.h>
+#include "model/model.h"
+
+extern const fmm_pair_info fmm_info_laplace, fmm_info_stokes;
+
+static fmm_machine machine(const char *name) {
+  char path[512];
+  fmm_machine m;
+  snprintf(path, sizeof path, "%s/%s.json", FMM_TEST_MACHINES, name);
+  assert_ok(fmm_profile_load(path, &m));
+  return m;
+}
+
+static void assert_near(double value, double expected, double relative) {
+  if (!(fabs(value - expected) <= relative * fabs(expected))) fail_msg("%.17g is not %.17g within %g", value, expected, relative);
+}
+
+/* U compute-bound, V memory-bound on level 4; up on levels 2 and 3. */
+static fmm_counts counts(void) {
+  fmm_counts c = {.order = 6, .n_columns = 1, .n_surface = 152, .n_levels = 5, .n_sources = 1000, .n_targets = 2000, .n_boxes = 300};
+  c.level[FMM_PHASE_ULIST][4] = (fmm_work){.pairs = 1e9, .flops = 11e9, .bytes = 1e6, .entries = 1000};
+  c.level[FMM_PHASE_VLIST][4] = (fmm_work){.pairs = 500, .flops = 1e6, .bytes = 4e9, .entries = 100};
+  c.level[FMM_PHASE_UP][2] = (fmm_work){.pairs = 0, .flops = 3.2e9, .bytes = 10, .entries = 10};
+  c.level[FMM_PHASE_UP][3] = (fmm_work){.pairs = 1e8, .flops = 11e8 + 1.6e9, .bytes = 10, .entries = 20};
+  fmm_counts_add_up(&c);
+  return c;
+}
+
+static void a_phase_takes_the_larger_of_compute_and_memory(void **state) {
+  fmm_machine m = machine("cpu-2-cores"); /* 12.8 Gpair/s, 160 GFLOP/s, 20 GB/s, 3 us a region, constants 1 */
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, 1e9 / 12.8e9 + 3e-6, 1e-12);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s, 1e9 / 12.8e9, 1e-12);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][1].limit_s, 1e9 / 25.2e9, 1e-12);
+  assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].limit_s, 4e9 / 20e9, 1e-12);
+  assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][1].limit_s, 2e9 / 20e9, 1e-12); /* single: half the bytes */
+  assert_near(t.level_s[FMM_PHASE_UP][2][FMM_DEVICE_CPU][0], 3.2e9 / 160e9 + 3e-6, 1e-12);
+  assert_near(t.level_s[FMM_PHASE_UP][3][FMM_DEVICE_CPU][0], 1e8 / 12.8e9 + 1.6e9 / 160e9 + 3e-6, 1e-12);
+  assert_near(t.total[FMM_PHASE_UP][FMM_DEVICE_CPU][0].seconds,
+              t.level_s[FMM_PHASE_UP][2][FMM_DEVICE_CPU][0] + t.level_s[FMM_PHASE_UP][3][FMM_DEVICE_CPU][0], 1e-12);
+}
+
+static void a_phase_without_work_costs_nothing(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  for (int d = 0; d < FMM_N_DEVICES; d++) assert_true(t.total[FMM_PHASE_WLIST][d][0].seconds == 0 && t.total[FMM_PHASE_DOWN][d][0].seconds == 0);
+}
+
+static void constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst(void **state) {
+  fmm_machine m = machine("cpu-2-cores");
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  m.device[0].constant[FMM_PHASE_ULIST][0] = (fmm_constant){.value = 3, .entry_s = 1e-6, .p90_error = 0.25};
+  m.device[0].constant[FMM_PHASE_VLIST][0].value = 0;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_ULIST][0][0].seconds, 3 * 1e9 / 12.8e9 + 1e-6 * 1000 + 3e-6, 1e-12);
+  assert_true(t.total[FMM_PHASE_ULIST][0][0].p90_error == 0.25);
+  assert_near(t.total[FMM_PHASE_VLIST][0][0].seconds, 3 * 4e9 / 20e9 + 3e-6, 1e-12);
+}
+
+static void other_interactions_are_priced_by_instructions_of_equation_6(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  double pair_s = 1 / 1170e9, instructions_per_s = 31.1e12 / 2, rsqrt = instructions_per_s * pair_s - 7; /* about 6.3 */
+  assert_true(rsqrt > 5 && rsqrt < 8);
+  fmm_cost_table_make(&m, &c, &fmm_info_stokes, &t);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s, 1e9 * (fmm_info_stokes.instructions + rsqrt) / instructions_per_s, 1e-12);
+  c.gradient = 1;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s, 1e9 * (fmm_info_laplace.gradient_instructions + rsqrt) / instructions_per_s, 1e-12);
+}
+
+static void an_absent_gpu_is_infeasible_with_a_reason(void **state) {
+  fmm_machine m = machine("cpu-2-cores");
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+    assert_true(t.total[phase][FMM_DEVICE_CPU][0].feasible);
+    assert_false(t.total[phase][FMM_DEVICE_GPU][0].feasible);
+    assert_true(isinf(t.total[phase][FMM_DEVICE_GPU][0].seconds));
+    assert_non_null(strstr(t.total[phase][FMM_DEVICE_GPU][0].reason, "no usable GPU"));
+  }
+}
+
+static void transfers_carry_densities_results_and_equivalents(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  fmm_counts c = counts();
+  c.n_columns = 2, c.gradient = 1;
+  fmm_cost_table t;
+  fmm_cost_table_make(&m, &c, &fmm_info_stokes, &t);
+  assert_true(t.density_bytes == 8.0 * 3 * 2 * 1000 && t.potential_bytes == 8.0 * 3 * 4 * 2 * 2000);
+  assert_true(t.up_equivalent_bytes == 8.0 * 3 * 152 * 2 * 300);
+  assert_near(t.sum_s, 3 * t.potential_bytes / 142e9, 1e-12);
+  assert_true(t.h2d_bytes_per_s == 55e9 && t.driving_slowdown == 1);
+}
+
+/* Table 1 of the paper for the Tesla M2090; the log shipped with the 2014 code shows 0.625 s for the U list of this case. */
+static const fmm_choi_machine m2090 = {174.3e9, 129.4e9, 2.99, 1.56, 0.95, 7.61};
+
+static void equation_2_gives_the_measured_u_list_of_the_m2090(void **state) {
+  fmm_choi_times t;
+  fmm_choi_predict(&m2090, 1048576, 256, 6, &t);
+  assert_near(t.ulist_s, 1.56 * 11 * 46 * 46 * 46 * 256.0 * 256 / 174.3e9, 1e-12); /* b = 4096 = 16^3: 3 x 16 - 2 = 46 */
+  assert_near(t.ulist_s, 0.63, 0.01);
+  assert_near(t.ulist_s, 0.625, 0.01);
+}
+
+static void equations_3_to_5_are_streams_of_8_byte_values(void **state) {
+  fmm_choi_times t;
+  fmm_choi_predict(&m2090, 1048576, 256, 6, &t);
+  double b = 4096, n_s = 152;
+  assert_near(t.vlist_s, 0.95 * 8 * 3 * b * n_s * sqrt(n_s) * 189 / 129.4e9, 1e-12);
+  assert_near(t.up_s, 2.99 * 8 * (4 * 1048576.0 + 2 * b * n_s * 153) / 129.4e9, 1e-12);
+  assert_near(t.down_s, 7.61 * 8 * (1048576.0 + 2 * b * n_s * 153) / 129.4e9, 1e-12);
+}
+
+/* Eq. 6: the M2090 has 512 units at 1.3 GHz and half as many double instructions a cycle; r = 14: Table 1 says 174.3 GFLOP/s. */
+static void equation_6_gives_the_peak_of_table_1(void **state) { assert_near(fmm_choi_peak(14, 1.3e9, 512 / 2), 174.3e9, 0.001); }
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_phase_takes_the_larger_of_compute_and_memory),
+                                     cmocka_unit_test(a_phase_without_work_costs_nothing),
+                                     cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst),
+                                     cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),
+                                     cmocka_unit_test(an_absent_gpu_is_infeasible_with_a_reason),
+                                     cmocka_unit_test(transfers_carry_densities_results_and_equivalents),
+                                     cmocka_unit_test(equation_2_gives_the_measured_u_list_of_the_m2090),
+                                     cmocka_unit_test(equations_3_to_5_are_streams_of_8_byte_values),
+                                     cmocka_unit_test(equation_6_gives_the_peak_of_table_1)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+/* The fit of constants: recovers what made the samples, never goes negative, measures errors on held-out runs only. */
+#include "test.h"
+#include <math.h>
+#include "model/model.h"
+
+/* Deterministic noise in [-1, 1]. */
+static double noise(int i) { return sin(12.9898 * i) * cos(78.233 * i); }
+
+static void make(int n, fmm_sample *s, double value, double entry_s, double relative_noise) {
+  for (int i = 0; i < n; i++) {
+    double roofline = 1e-3 * pow(1.4, i % 13), entries = 1e3 * (1 + (i * 7) % 11);
+    s[i] = (fmm_sample){.roofline_s = roofline, .entries = entries, .launches_s = 1e-5};
+    s[i].seconds = (value * roofline + entry_s * entries + 1e-5) * (1 + relative_noise * noise(i));
+  }
+}
+
+static void exact_samples_give_the_constants_back(void **state) {
+  fmm_sample s[20];
+  fmm_constant c;
+  make(20, s, 1.7, 3e-7, 0);
+  assert_ok(fmm_fit_constant(20, s, &c));
+  assert_true(fabs(c.value / 1.7 - 1) < 1e-9 && fabs(c.entry_s / 3e-7 - 1) < 1e-9); /* rounding of well-conditioned 2 x 2 equations */
+  assert_true(c.p90_error < 1e-9 && c.n_fit == 20 && c.n_held_out == 0);
+}
+
+static void an_overhead_that_would_be_negative_is_zero(void **state) {
+  fmm_sample s[20];
+  fmm_constant c;
+  make(20, s, 2, 0, 0);
+  for (int i = 0; i < 20; i++) s[i].seconds -= 1e-8 * s[i].entries;
+  assert_ok(fmm_fit_constant(20, s, &c));
+  assert_true(c.entry_s == 0 && c.value > 0 && c.value < 2);
+}
+
+static void noise_moves_the_constants_little_and_shows_in_the_errors(void **state) {
+  fmm_sample s[40];
+  fmm_constant c;
+  make(40, s, 1.3, 2e-7, 0.1);
+  for (int i = 0; i < 40; i += 3) s[i].held_out = 1;
+  assert_ok(fmm_fit_constant(40, s, &c));
+  assert_int_equal(c.n_held_out, 14);
+  assert_int_equal(c.n_fit, 26);
+  assert_true(fabs(c.value / 1.3 - 1) < 0.1); /* no worse than the noise of one sample */
+  assert_true(c.median_error > 0 && c.median_error < 0.1 && c.p90_error >= c.median_error && c.p90_error < 0.25);
+}
+
+static void held_out_runs_do_not_enter_the_fit(void **state) {
+  fmm_sample s[21];
+  fmm_constant c;
+  make(20, s, 1.7, 3e-7, 0);
+  s[20] = s[0], s[20].held_out = 1, s[20].seconds *= 2; /* predicted at half its time */
+  assert_ok(fmm_fit_constant(21, s, &c));
+  assert_true(fabs(c.value / 1.7 - 1) < 1e-9);
+  assert_true(fabs(c.median_error - 0.5) < 1e-9 && fabs(c.p90_error - 0.5) < 1e-9);
+}
+
+static void one_sample_fits_the_value_alone(void **state) {
+  fmm_sample s = {.roofline_s = 2, .entries = 5, .launches_s = 1, .seconds = 4};
+  fmm_constant c;
+  assert_ok(fmm_fit_constant(1, &s, &c));
+  assert_true(fabs(c.value - 1.5) < 1e-15 && c.entry_s == 0);
+}
+
+static void collinear_features_do_not_blow_up(void **state) {
+  fmm_sample s[10];
+  fmm_constant c;
+  for (int i = 0; i < 10; i++) s[i] = (fmm_sample){.roofline_s = 1e-3 * (i + 1), .entries = 1e5 * (i + 1), .seconds = 3e-3 * (i + 1)};
+  assert_ok(fmm_fit_constant(10, s, &c));
+  for (int i = 0; i < 10; i++) assert_true(fabs(fmm_fit_predict(&c, &s[i]) / s[i].seconds - 1) < 1e-9);
+}
+
+static void nothing_to_fit_is_an_error(void **state) {
+  fmm_sample s[2] = {{.roofline_s = 0, .seconds = 1}, {.roofline_s = 1, .seconds = NAN}};
+  fmm_constant c = {.value = 42};
+  assert_int_equal(fmm_fit_constant(2, s, &c), FMM_ERR_ARGUMENT);
+  assert_int_equal(fmm_fit_constant(0, NULL, &c), FMM_ERR_ARGUMENT);
+  assert_true(c.value == 42);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(exact_samples_give_the_constants_back),
+                                     cmocka_unit_test(an_overhead_that_would_be_negative_is_zero),
+                                     cmocka_unit_test(noise_moves_the_constants_little_and_shows_in_the_errors),
+                                     cmocka_unit_test(held_out_runs_do_not_enter_the_fit),
+                                     cmocka_unit_test(one_sample_fits_the_value_alone),
+                                     cmocka_unit_test(collinear_features_do_not_blow_up),
+                                     cmocka_unit_test(nothing_to_fit_is_an_error)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
