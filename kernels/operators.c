@@ -1,0 +1,344 @@
+/* Making the translation operators: kernel matrices in the regrouped basis, SVD of the check-to-equivalent blocks, M2M and L2L.
+ * See operators.h for the shapes. LAPACK and BLAS run one thread each inside our own team, so that bits never depend on threads. */
+#include "kernels/operators.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/operators_parts.h"
+
+/* What is being made for one level and one direction (transposed: the pair with its arguments exchanged). */
+typedef struct builder {
+  const fmm_operators *o;
+  fmm_level_operators *set;
+  double half_width;
+  int transposed, n, threads;
+  double *first;  /* blocks m x m, row-major, at offset[chi]: S^-1 U^T */
+  double *second; /* likewise: V */
+  double *child;  /* n x n: K(parent's outer, inner of the child in an octant) in the regrouped orthonormal basis */
+  double *m2m;    /* n x n: first * child */
+  int64_t offset[FMM_MIRRORS + 1];
+} builder;
+
+static int block_size(const fmm_parity_map *map, int chi) { return map->begin[chi + 1] - map->begin[chi]; }
+
+/* K between an outer and an inner point: block[outer component][inner component]. */
+static void kernel_block(const builder *b, const double outer[3], const double inner[3], double *block) {
+  double plain[9];
+  int c = b->o->parity.n_components;
+  if (!b->transposed) {
+    b->o->pair->matrix(outer, inner, b->o->params, block);
+    return;
+  }
+  b->o->pair->matrix(inner, outer, b->o->params, plain);
+  for (int i = 0; i < c; i++)
+    for (int j = 0; j < c; j++) block[i * c + j] = plain[j * c + i];
+}
+
+static void place(const fmm_operators *o, int point, double radius, double center, double at[3]) {
+  for (int a = 0; a < 3; a++) at[a] = center + radius * o->surface[3 * point + a];
+}
+
+/* Column `in` of component l over rows of the check-to-equivalent blocks: sums over the inner orbit with signs (see surface.h). */
+static void fill_block_entries(const builder *b, int outer_orbit, int inner_orbit, double *blocks) {
+  const fmm_operators *o = b->o;
+  const fmm_parity_map *map = &o->parity;
+  int nc = map->n_components, n_orbits = o->shape.n_orbits;
+  double k[FMM_MIRRORS][9], outer[3], inner[3];
+  place(o, o->shape.orbit[FMM_MIRRORS * outer_orbit], FMM_OUTER_RADIUS * b->half_width, 0, outer);
+  for (int g = 0; g < FMM_MIRRORS; g++) {
+    place(o, o->shape.orbit[FMM_MIRRORS * inner_orbit + g], FMM_INNER_RADIUS * b->half_width, 0, inner);
+    kernel_block(b, outer, inner, k[g]);
+  }
+  for (int i = 0; i < nc; i++)
+    for (int j = 0; j < nc; j++)
+      for (int chi = 0; chi < FMM_MIRRORS; chi++) {
+        int row = map->slot[(i * n_orbits + outer_orbit) * FMM_MIRRORS + chi], column = map->slot[(j * n_orbits + inner_orbit) * FMM_MIRRORS + chi];
+        if (row < 0 || column < 0) continue;
+        int psi = fmm_component_parity(o->pair->info->parity, chi, j);
+        double sum = 0;
+        for (int g = 0; g < FMM_MIRRORS; g++) sum += fmm_mirror_sign(psi, g) * k[g][i * nc + j];
+        int m = block_size(map, chi);
+        blocks[b->offset[chi] + (int64_t)(row - map->begin[chi]) * m + column - map->begin[chi]] = map->weight[row] * map->weight[column] / FMM_MIRRORS * sum;
+      }
+}
+
+/* K(outer, inner of a box with this center) on natural unknowns, row-major n x n; rows split over the team. */
+static void fill_dense(const builder *b, double inner_half_width, const double center[3], double *matrix) {
+  const fmm_operators *o = b->o;
+  int ns = o->n_surface, nc = o->parity.n_components, n = b->n;
+#pragma omp parallel for num_threads(b->threads) schedule(static)
+  for (int i = 0; i < ns; i++) {
+    double outer[3], inner[3], block[9];
+    place(o, i, FMM_OUTER_RADIUS * b->half_width, 0, outer);
+    for (int j = 0; j < ns; j++) {
+      for (int a = 0; a < 3; a++) inner[a] = center[a] + FMM_INNER_RADIUS * inner_half_width * o->surface[3 * j + a];
+      kernel_block(b, outer, inner, block);
+      for (int k = 0; k < nc; k++)
+        for (int l = 0; l < nc; l++) matrix[(int64_t)(k * ns + i) * n + l * ns + j] = block[k * nc + l];
+    }
+  }
+}
+
+static void fill_blocks(const builder *b, double *blocks) {
+  if (b->o->parity.n_blocks == 1) {
+    fill_dense(b, b->half_width, (const double[3]){0, 0, 0}, blocks);
+    return;
+  }
+#pragma omp parallel for num_threads(b->threads) schedule(static)
+  for (int i = 0; i < b->o->shape.n_orbits; i++)
+    for (int j = 0; j < b->o->shape.n_orbits; j++) fill_block_entries(b, i, j, blocks);
+}
+
+/* Singular values below this part of the largest are cut. Two reasons: rounding of the entries, 4 eps; and what a surface of order p cannot
+ * resolve: its edges' circumference of 4(p-1) points carries harmonics up to degree 2(p-1), whose singular value is (inner/outer)^2(p-1), while
+ * modes far below it are artefacts of the points. (Stokes has such modes at every order, from densities along the normal, which make no
+ * flow: kept, they cost three digits at order 7. Between 1e-4 and 1e-1 of the resolved value Laplace and Stokes vary by less than 3.) */
+static double cut_of(int order) {
+  return fmax(4 * 2.220446049250313e-16, 1e-3 * pow(FMM_INNER_RADIUS / FMM_OUTER_RADIUS, 2 * (order - 1)));
+}
+
+/* first = S^-1 U^T, second = V from the blocks; sigma is n of workspace. */
+static fmm_status factorize(builder *b, double *blocks, double *sigma, double *vt) {
+  const fmm_parity_map *map = &b->o->parity;
+  fmm_status status[FMM_MIRRORS] = {FMM_OK};
+  double largest = 0, cut = cut_of(b->o->order);
+#pragma omp parallel for num_threads(b->threads) schedule(dynamic, 1)
+  for (int chi = 0; chi < map->n_blocks; chi++)
+    status[chi] = fmm_small_svd(block_size(map, chi), blocks + b->offset[chi], b->first + b->offset[chi], sigma + map->begin[chi], vt + b->offset[chi]);
+  for (int chi = 0; chi < map->n_blocks; chi++) {
+    FMM_TRY(status[chi]);
+    if (block_size(map, chi) > 0) largest = fmax(largest, sigma[map->begin[chi]]);
+  }
+  for (int chi = 0; chi < map->n_blocks; chi++) {
+    int m = block_size(map, chi);
+    double *u = b->first + b->offset[chi], *v = b->second + b->offset[chi];
+    for (int i = 0; i < m; i++) { /* u holds U^T by rows */
+      double s = sigma[map->begin[chi] + i], inverse = s > cut * largest && s > 0 ? 1 / s : 0;
+      for (int j = 0; j < m; j++) {
+        u[(int64_t)i * m + j] *= inverse;
+        v[(int64_t)j * m + i] = inverse > 0 ? vt[b->offset[chi] + (int64_t)i * m + j] : 0;
+      }
+    }
+  }
+  return FMM_OK;
+}
+
+/* The n x n matrix regrouped on both sides to the orthonormal basis, through scratch of the same size. */
+static void regroup_matrix(const builder *b, double *matrix, double *scratch) {
+  const fmm_operators *o = b->o;
+  const fmm_parity_map *map = &o->parity;
+  int n = b->n, n_orbits = o->shape.n_orbits, ns = o->n_surface;
+  if (map->n_blocks == 1) return;
+#pragma omp parallel for num_threads(b->threads) schedule(static)
+  for (int i = 0; i < n; i++) {
+    fmm_regroup(o, matrix + (int64_t)i * n, scratch + (int64_t)i * n);
+    for (int j = 0; j < n; j++) scratch[(int64_t)i * n + j] *= map->weight[j] / FMM_MIRRORS;
+  }
+#pragma omp parallel for num_threads(b->threads) schedule(static)
+  for (int ko = 0; ko < map->n_components * n_orbits; ko++) {
+    const int32_t *orbit = o->shape.orbit + FMM_MIRRORS * (ko % n_orbits);
+    int k = ko / n_orbits;
+    for (int chi = 0; chi < FMM_MIRRORS; chi++) {
+      int row = map->slot[ko * FMM_MIRRORS + chi], psi = fmm_component_parity(o->pair->info->parity, chi, k);
+      if (row < 0) continue;
+      double *out = matrix + (int64_t)row * n, w = map->weight[row] / FMM_MIRRORS;
+      for (int j = 0; j < n; j++) {
+        double sum = 0;
+        for (int g = 0; g < FMM_MIRRORS; g++) sum += fmm_mirror_sign(psi, g) * scratch[(int64_t)(k * ns + orbit[g]) * n + j];
+        out[j] = w * sum;
+      }
+    }
+  }
+}
+
+/* m2m = first * K(parent's outer, inner of the child in this octant), orthonormal basis. */
+static void translate_child(builder *b, int octant, double *dense, double *scratch) {
+  const fmm_parity_map *map = &b->o->parity;
+  double h = b->half_width / 2, center[3] = {octant & 1 ? h : -h, octant & 2 ? h : -h, octant & 4 ? h : -h};
+  fill_dense(b, h, center, dense);
+  regroup_matrix(b, dense, scratch);
+#pragma omp parallel for num_threads(b->threads) schedule(dynamic, 1)
+  for (int chi = 0; chi < map->n_blocks; chi++) {
+    int m = block_size(map, chi);
+    fmm_small_product(m, b->n, m, b->first + b->offset[chi], dense + (int64_t)map->begin[chi] * b->n, b->m2m + (int64_t)map->begin[chi] * b->n);
+  }
+}
+
+/* Packs rows x columns of a matrix given by row and column strides, row i times row_factor[i], column j times column_factor[j]. */
+static fmm_status pack(fmm_panels *panels, int rows, int columns, const double *matrix, int64_t row_stride, int64_t column_stride,
+                       const double *row_factor, const double *column_factor) {
+  int n_panels = (rows + FMM_PANEL_ROWS - 1) / FMM_PANEL_ROWS;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&panels->data, (int64_t)n_panels * columns * FMM_PANEL_ROWS, "translation operators"));
+  panels->rows = rows;
+  panels->columns = columns;
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < columns; j++) {
+      double value = matrix[i * row_stride + j * column_stride];
+      if (row_factor) value *= row_factor[i];
+      if (column_factor) value *= column_factor[j];
+      panels->data[((int64_t)(i / FMM_PANEL_ROWS) * columns + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS] = value;
+    }
+  return FMM_OK;
+}
+
+/* in: factor on sums over orbits; out: factor on what is spread. */
+static fmm_status pack_factors(builder *b, fmm_panels first[8], fmm_panels second[8], const double *in, const double *out, int down) {
+  const fmm_parity_map *map = &b->o->parity;
+  for (int chi = 0; chi < map->n_blocks; chi++) {
+    int m = block_size(map, chi), at = map->begin[chi];
+    const double *f = b->first + b->offset[chi], *s = b->second + b->offset[chi];
+    if (down) { /* first = second_up^T, second = first_up^T */
+      FMM_TRY(pack(&first[chi], m, m, s, 1, m, NULL, in + at));
+      FMM_TRY(pack(&second[chi], m, m, f, 1, m, out + at, NULL));
+    } else {
+      FMM_TRY(pack(&first[chi], m, m, f, m, 1, NULL, in + at));
+      FMM_TRY(pack(&second[chi], m, m, s, m, 1, out + at, NULL));
+    }
+  }
+  return FMM_OK;
+}
+
+static fmm_status pack_child(builder *b, int octant, const double *in, const double *out, int up, int down) {
+  const fmm_parity_map *map = &b->o->parity;
+  int n = b->n;
+  if (map->n_blocks == 1) {
+    if (up) FMM_TRY(pack(&b->set->m2m[octant], n, n, b->m2m, n, 1, NULL, NULL));
+    if (down) FMM_TRY(pack(&b->set->l2l[octant], n, n, b->m2m, 1, n, NULL, NULL));
+    return FMM_OK;
+  }
+  for (int chi = 0; chi < map->n_blocks; chi++) {
+    int m = block_size(map, chi), at = map->begin[chi];
+    if (up) FMM_TRY(pack(&b->set->m2m[chi], m, n, b->m2m + (int64_t)at * n, n, 1, NULL, in));
+    if (down) FMM_TRY(pack(&b->set->l2l[chi], m, n, b->m2m + at, 1, n, out + at, NULL));
+  }
+  return FMM_OK;
+}
+
+/* One direction: up when up is set, down when down is set (both at once when the pair is symmetric). */
+static fmm_status build_direction(builder *b, double *blocks, double *scratch, const double *in, const double *out, int up, int down) {
+  fill_blocks(b, blocks);
+  FMM_TRY(factorize(b, blocks, scratch, scratch + b->n));
+  if (up) FMM_TRY(pack_factors(b, b->set->up_first, b->set->up_second, in, out, 0));
+  if (down) FMM_TRY(pack_factors(b, b->set->down_first, b->set->down_second, in, out, 1));
+  for (int octant = 0; octant < (b->o->parity.n_blocks == 1 ? 8 : 1); octant++) {
+    translate_child(b, octant, b->child, scratch);
+    FMM_TRY(pack_child(b, octant, in, out, up, down));
+  }
+  return FMM_OK;
+}
+
+fmm_status fmm_level_create(const fmm_operators *o, fmm_level_operators *set, double half_width, int threads) {
+  builder b = {.o = o, .set = set, .half_width = half_width, .n = o->n, .threads = threads};
+  double *blocks = NULL, *scratch = NULL, *in = NULL, *out = NULL;
+  int64_t nn = (int64_t)o->n * o->n;
+  fmm_status status = FMM_OK;
+  set->half_width = half_width;
+  for (int chi = 0; chi < o->parity.n_blocks; chi++) b.offset[chi + 1] = b.offset[chi] + (int64_t)block_size(&o->parity, chi) * block_size(&o->parity, chi);
+  int64_t in_blocks = b.offset[o->parity.n_blocks];
+  FMM_CHECK(FMM_ALLOCATE(&blocks, in_blocks, "check-to-equivalent blocks"));
+  FMM_CHECK(FMM_ALLOCATE(&b.first, in_blocks, "first factors"));
+  FMM_CHECK(FMM_ALLOCATE(&b.second, in_blocks, "second factors"));
+  FMM_CHECK(FMM_ALLOCATE(&b.child, nn, "child-to-parent matrix"));
+  FMM_CHECK(FMM_ALLOCATE(&b.m2m, nn, "M2M matrix"));
+  FMM_CHECK(FMM_ALLOCATE(&scratch, nn + o->n, "operator scratch"));
+  FMM_CHECK(FMM_ALLOCATE(&in, o->n, "input weights"));
+  FMM_CHECK(FMM_ALLOCATE(&out, o->n, "output weights"));
+  for (int i = 0; i < o->n; i++) in[i] = o->parity.weight[i] / o->parity.n_blocks, out[i] = 1 / o->parity.weight[i];
+  int symmetric = o->pair->info->symmetric;
+  FMM_CHECK(build_direction(&b, blocks, scratch, in, out, 1, symmetric));
+  b.transposed = 1;
+  if (!symmetric) FMM_CHECK(build_direction(&b, blocks, scratch, in, out, 0, 1));
+done:
+  FMM_FREE(&blocks);
+  FMM_FREE(&b.first);
+  FMM_FREE(&b.second);
+  FMM_FREE(&b.child);
+  FMM_FREE(&b.m2m);
+  FMM_FREE(&scratch);
+  FMM_FREE(&in);
+  FMM_FREE(&out);
+  return status;
+}
+
+fmm_status fmm_operators_shape(fmm_operators *o, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order) {
+  const fmm_pair_info *info = pair->info;
+  *o = (fmm_operators){.pair = pair, .order = order};
+  memcpy(o->params, params, sizeof o->params);
+  FMM_TRY(fmm_surface_create(&o->shape, order));
+  FMM_TRY(fmm_parity_map_create(&o->parity, &o->shape, info->parity, info->equivalent_components));
+  o->surface = o->shape.xyz;
+  o->n_surface = o->shape.n_points;
+  o->n = o->parity.n;
+  o->grid = 2 * order - 1;
+  o->n_frequencies = o->grid * o->grid * order;
+  o->n_offsets = info->parity == FMM_PARITY_NONE ? 343 : 64;
+  return FMM_OK;
+}
+
+static fmm_status build_all(fmm_operators *o, fmm_level_operators *set, double half_width, int threads) {
+  FMM_TRY(fmm_level_create(o, set, half_width, threads));
+  return fmm_m2l_create(o, set, threads);
+}
+
+static fmm_status build(fmm_operators *o, double root_half_width, int n_levels, int threads) {
+  if (o->pair->info->has_degree) {
+    o->n_levels = 1;
+    return build_all(o, &o->level[0], 1, threads);
+  }
+  o->n_levels = n_levels < 2 ? 2 : n_levels; /* 1 would mean one set for all */
+  for (int l = 2; l < n_levels; l++) FMM_TRY(build_all(o, &o->level[l], ldexp(root_half_width, -l), threads));
+  return FMM_OK;
+}
+
+fmm_status fmm_operators_create(fmm_operators **operators, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order,
+                                double root_half_width, int n_levels, int threads) {
+  if (order < FMM_MIN_ORDER || order > FMM_MAX_ORDER)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "order is %d; it must be %d .. %d", order, FMM_MIN_ORDER, FMM_MAX_ORDER);
+  if (n_levels < 0 || n_levels > FMM_MAX_LEVELS) return FMM_FAIL(FMM_ERR_ARGUMENT, "%d levels; at most %d", n_levels, FMM_MAX_LEVELS);
+  fmm_operators *o = NULL;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&o, 1, "operators"));
+  fmm_blas_single_thread_begin();
+  fmm_status status = fmm_operators_shape(o, pair, params, order);
+  if (status == FMM_OK) status = build(o, root_half_width, n_levels, threads);
+  fmm_blas_single_thread_end();
+  if (status != FMM_OK) fmm_operators_destroy(&o);
+  else *operators = o;
+  return status;
+}
+
+static void for_each_panels(fmm_level_operators *set, void (*act)(fmm_panels *panels, void *context), void *context) {
+  fmm_panels *groups[] = {set->up_first, set->up_second, set->down_first, set->down_second, set->m2m, set->l2l};
+  for (int g = 0; g < 6; g++)
+    for (int i = 0; i < 8; i++) act(&groups[g][i], context);
+}
+
+static void free_panels(fmm_panels *panels, void *context) { FMM_FREE(&panels->data); }
+static void add_bytes(fmm_panels *panels, void *context) { *(size_t *)context += fmm_memory_bytes(panels->data); }
+
+void fmm_operators_clear(fmm_operators *o) {
+  for (int l = 0; l < FMM_MAX_LEVELS; l++) {
+    for_each_panels(&o->level[l], free_panels, NULL);
+    FMM_FREE(&o->level[l].m2l);
+  }
+  fmm_surface_free(&o->shape);
+  fmm_parity_map_free(&o->parity);
+}
+
+void fmm_operators_destroy(fmm_operators **operators) {
+  if (*operators) fmm_operators_clear(*operators);
+  FMM_FREE(operators);
+}
+
+size_t fmm_operators_bytes(const fmm_operators *operators) {
+  size_t bytes = sizeof *operators;
+  for (int l = 0; l < FMM_MAX_LEVELS; l++) {
+    for_each_panels((fmm_level_operators *)&operators->level[l], add_bytes, &bytes);
+    bytes += fmm_memory_bytes(operators->level[l].m2l);
+  }
+  return bytes;
+}
+
+double fmm_operators_scale(const fmm_operators *o, double half_width) {
+  return o->pair->info->has_degree ? pow(half_width, o->pair->info->degree) : 1;
+}

@@ -1,0 +1,140 @@
+/* Small dense algebra of the set-up (LAPACK, BLAS), the regrouping of one vector, and operators as plain dense matrices. */
+#include <cblas.h>
+#include <lapacke.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "kernels/operators_parts.h"
+
+/* OpenBLAS built on threads of its own obeys these; built on OpenMP it runs one thread inside our team. */
+extern void openblas_set_num_threads(int threads) __attribute__((weak));
+extern int openblas_get_num_threads(void) __attribute__((weak));
+
+static pthread_mutex_t blas_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int threads_before;
+
+void fmm_blas_single_thread_begin(void) {
+  pthread_mutex_lock(&blas_mutex);
+  if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+  threads_before = openblas_get_num_threads();
+  openblas_set_num_threads(1);
+}
+
+void fmm_blas_single_thread_end(void) {
+  if (openblas_set_num_threads && openblas_get_num_threads) openblas_set_num_threads(threads_before);
+  pthread_mutex_unlock(&blas_mutex);
+}
+
+fmm_status fmm_small_svd(int m, double *a, double *ut, double *sigma, double *vt) {
+  if (m == 0) return FMM_OK;
+  /* Read by columns, the row-major a is A^T = V S U^T: its left vectors by columns are V^T by rows, its right ones by columns U by rows. */
+  int info = LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'A', m, m, a, m, sigma, vt, m, ut, m);
+  if (info) return FMM_FAIL(FMM_ERR_INTERNAL, "SVD of a %d x %d check-to-equivalent block failed (dgesdd: %d)", m, m, info);
+  for (int i = 0; i < m; i++) /* U by rows -> U^T by rows */
+    for (int j = 0; j < i; j++) {
+      double t = ut[(int64_t)i * m + j];
+      ut[(int64_t)i * m + j] = ut[(int64_t)j * m + i];
+      ut[(int64_t)j * m + i] = t;
+    }
+  return FMM_OK;
+}
+
+void fmm_small_product(int rows, int columns, int inner, const double *a, const double *b, double *c) {
+  if (rows && columns) cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, inner, 1, a, inner, b, columns, 0, c, columns);
+}
+
+/* Eight values in place: out[psi] = sum_g sign(psi, g) in[g]. */
+static void walsh_hadamard(double v[FMM_MIRRORS]) {
+  for (int bit = 1; bit < FMM_MIRRORS; bit *= 2)
+    for (int i = 0; i < FMM_MIRRORS; i++)
+      if (!(i & bit)) {
+        double a = v[i], b = v[i | bit];
+        v[i] = a + b;
+        v[i | bit] = a - b;
+      }
+}
+
+void fmm_regroup(const fmm_operators *o, const double *natural, double *regrouped) {
+  const fmm_parity_map *map = &o->parity;
+  if (map->n_blocks == 1) {
+    memcpy(regrouped, natural, (size_t)o->n * sizeof *natural);
+    return;
+  }
+  for (int k = 0; k < map->n_components; k++)
+    for (int i = 0; i < o->shape.n_orbits; i++) {
+      double v[FMM_MIRRORS];
+      const int32_t *slot = map->slot + (k * o->shape.n_orbits + i) * FMM_MIRRORS;
+      for (int g = 0; g < FMM_MIRRORS; g++) v[g] = natural[k * o->n_surface + o->shape.orbit[i * FMM_MIRRORS + g]];
+      walsh_hadamard(v);
+      for (int chi = 0; chi < FMM_MIRRORS; chi++)
+        if (slot[chi] >= 0) regrouped[slot[chi]] = v[fmm_component_parity(o->pair->info->parity, chi, k)];
+    }
+}
+
+void fmm_spread(const fmm_operators *o, const double *regrouped, double *natural) {
+  const fmm_parity_map *map = &o->parity;
+  if (map->n_blocks == 1) {
+    memcpy(natural, regrouped, (size_t)o->n * sizeof *natural);
+    return;
+  }
+  for (int k = 0; k < map->n_components; k++)
+    for (int i = 0; i < o->shape.n_orbits; i++) {
+      double v[FMM_MIRRORS];
+      const int32_t *slot = map->slot + (k * o->shape.n_orbits + i) * FMM_MIRRORS;
+      for (int chi = 0; chi < FMM_MIRRORS; chi++) v[fmm_component_parity(o->pair->info->parity, chi, k)] = slot[chi] >= 0 ? regrouped[slot[chi]] : 0;
+      walsh_hadamard(v);
+      for (int g = 0; g < FMM_MIRRORS; g++) natural[k * o->n_surface + o->shape.orbit[i * FMM_MIRRORS + g]] = v[g];
+    }
+}
+
+static double panel_entry(const fmm_panels *p, int i, int j) {
+  return p->data[((int64_t)(i / FMM_PANEL_ROWS) * p->columns + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS];
+}
+
+/* Entry (i, j) of an operator in the regrouped basis. */
+static double regrouped_entry(const fmm_operators *o, const fmm_level_operators *set, fmm_operator_kind kind, int octant, int i, int j) {
+  const fmm_panels *groups[] = {set->up_first, set->up_second, set->down_first, set->down_second, set->m2m, set->l2l};
+  const fmm_panels *panels = groups[kind];
+  const fmm_parity_map *map = &o->parity;
+  if (map->n_blocks == 1) return panel_entry(&panels[kind >= FMM_OPERATOR_M2M ? octant : 0], i, j);
+  int row = 0, column = 0;
+  while (i >= map->begin[row + 1]) row++;
+  while (j >= map->begin[column + 1]) column++;
+  if (kind >= FMM_OPERATOR_M2M) return fmm_mirror_sign(row ^ column, octant) * panel_entry(&panels[row], i - map->begin[row], j);
+  return row == column ? panel_entry(&panels[row], i - map->begin[row], j - map->begin[row]) : 0;
+}
+
+/* Row of a functional on regrouped sums as a functional on natural unknowns: the transpose of fmm_regroup. */
+static void pull_back(const fmm_operators *o, const double *regrouped, double *natural) {
+  const fmm_parity_map *map = &o->parity;
+  if (map->n_blocks == 1) {
+    memcpy(natural, regrouped, (size_t)o->n * sizeof *natural);
+    return;
+  }
+  memset(natural, 0, (size_t)o->n * sizeof *natural);
+  for (int k = 0; k < map->n_components; k++)
+    for (int i = 0; i < o->shape.n_orbits; i++) {
+      double v[FMM_MIRRORS];
+      const int32_t *slot = map->slot + (k * o->shape.n_orbits + i) * FMM_MIRRORS;
+      for (int chi = 0; chi < FMM_MIRRORS; chi++) v[fmm_component_parity(o->pair->info->parity, chi, k)] = slot[chi] >= 0 ? regrouped[slot[chi]] : 0;
+      walsh_hadamard(v);
+      for (int g = 0; g < FMM_MIRRORS; g++) natural[k * o->n_surface + o->shape.orbit[i * FMM_MIRRORS + g]] += v[g];
+    }
+}
+
+fmm_status fmm_operators_dense(const fmm_operators *o, const fmm_level_operators *set, fmm_operator_kind kind, int octant, double *matrix) {
+  int n = o->n, natural_input = kind == FMM_OPERATOR_UP_FIRST || kind == FMM_OPERATOR_DOWN_FIRST || kind == FMM_OPERATOR_M2M;
+  double *line = NULL;
+  FMM_TRY(FMM_ALLOCATE(&line, 2 * n, "one line of an operator"));
+  for (int i = 0; i < n; i++) { /* i: coefficient, a row of what takes natural input, a column of the others */
+    for (int j = 0; j < n; j++) line[j] = natural_input ? regrouped_entry(o, set, kind, octant, i, j) : regrouped_entry(o, set, kind, octant, j, i);
+    if (natural_input) {
+      pull_back(o, line, matrix + (int64_t)i * n);
+      continue;
+    }
+    fmm_spread(o, line, line + n);
+    for (int j = 0; j < n; j++) matrix[(int64_t)j * n + i] = line[n + j];
+  }
+  FMM_FREE(&line);
+  return FMM_OK;
+}

@@ -1,0 +1,139 @@
+/* The kernel's transforms for M2L, one a pair of components and an offset between boxes, by FFTW at set-up.
+ * Equivalent densities and check potentials are on lattices of the same spacing, so check(t) = sum_s K((t - s) spacing - 2 h d) density(s) with t, s in
+ * {0..p-1}^3: differences -(p-1)..p-1, a cyclic convolution of length 2p-1 an axis without wrap-around. With parity, the transform for an offset
+ * with mirrored axes is that of the mirrored frequency, so that only d >= 0 is kept. Reference: Ying, Biros, Zorin 2004, section 3.3. */
+#include <fftw3.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/operators_parts.h"
+
+static pthread_mutex_t planner_mutex = PTHREAD_MUTEX_INITIALIZER; /* FFTW: only execution is thread-safe */
+
+typedef struct table {
+  const fmm_operators *o;
+  fmm_level_operators *set;
+  fftw_plan plan;
+  int components;
+  int64_t points, half; /* of one real array and of one spectrum (x, y, z half) */
+} table;
+
+static void offset_of(const fmm_operators *o, int index, int d[3]) {
+  int side = o->n_offsets == 343 ? 7 : 4, low = o->n_offsets == 343 ? 3 : 0;
+  d[0] = index / (side * side) - low;
+  d[1] = index / side % side - low;
+  d[2] = index % side - low;
+}
+
+static int adjacent(const int d[3]) { return abs(d[0]) <= 1 && abs(d[1]) <= 1 && abs(d[2]) <= 1; }
+
+/* K at all lattice differences, components^2 arrays one after another. */
+static void sample(const table *t, const int d[3], double *values) {
+  const fmm_operators *o = t->o;
+  int p = o->order, length = o->grid, nn = t->components * t->components;
+  double h = t->set->half_width, spacing = 2 * FMM_INNER_RADIUS * h / (p - 1), block[9];
+  double source[3] = {2 * h * d[0], 2 * h * d[1], 2 * h * d[2]};
+  for (int ix = 0; ix < length; ix++)
+    for (int iy = 0; iy < length; iy++)
+      for (int iz = 0; iz < length; iz++) {
+        double target[3] = {spacing * (ix < p ? ix : ix - length), spacing * (iy < p ? iy : iy - length), spacing * (iz < p ? iz : iz - length)};
+        o->pair->matrix(target, source, o->params, block);
+        for (int k = 0; k < nn; k++) values[k * t->points + ((int64_t)ix * length + iy) * length + iz] = block[k];
+      }
+}
+
+static void store(const table *t, int index, const double *spectrum) {
+  const fmm_operators *o = t->o;
+  int nn = t->components * t->components;
+  double factor = 1.0 / ((double)o->grid * o->grid * o->grid);
+  for (int k = 0; k < nn; k++)
+    for (int64_t xy = 0; xy < (int64_t)o->grid * o->grid; xy++)
+      for (int kz = 0; kz < o->order; kz++) {
+        const double *from = spectrum + 2 * (k * t->half + xy * o->order + kz);
+        double *to = t->set->m2l + 2 * ((((int64_t)kz * o->grid * o->grid + xy) * nn + k) * o->n_offsets + index);
+        to[0] = factor * from[0];
+        to[1] = factor * from[1];
+      }
+}
+
+static void transform_offset(const table *t, int index, double *values, double *spectrum) {
+  int d[3];
+  offset_of(t->o, index, d);
+  if (adjacent(d)) return;
+  sample(t, d, values);
+  for (int k = 0; k < t->components * t->components; k++)
+    fftw_execute_dft_r2c(t->plan, values + k * t->points, (fftw_complex *)(spectrum + 2 * k * t->half));
+  store(t, index, spectrum);
+}
+
+/* Each thread's arrays: components^2 real arrays and spectra. */
+static fmm_status transform_all(const table *t, int threads) {
+  int nn = t->components * t->components;
+  int64_t each = (nn * (t->points + 2 * t->half) + 15) / 16 * 16;
+  double *work = NULL;
+  FMM_TRY(FMM_ALLOCATE(&work, each * threads, "M2L transform arrays"));
+#pragma omp parallel num_threads(threads)
+  {
+    double *values = work + omp_get_thread_num() * each;
+#pragma omp for schedule(dynamic, 1)
+    for (int i = 0; i < t->o->n_offsets; i++) transform_offset(t, i, values, values + nn * t->points);
+  }
+  FMM_FREE(&work);
+  return FMM_OK;
+}
+
+fmm_status fmm_m2l_create(const fmm_operators *o, fmm_level_operators *set, int threads) {
+  int length = o->grid, c = o->parity.n_components;
+  table t = {.o = o, .set = set, .components = c, .points = (int64_t)length * length * length, .half = (int64_t)length * length * o->order};
+  double *real = NULL, *half = NULL;
+  fmm_status status = FMM_OK;
+  FMM_CHECK(FMM_ALLOCATE_ZERO(&set->m2l, 2 * (int64_t)o->n_frequencies * c * c * o->n_offsets, "M2L transforms"));
+  FMM_CHECK(FMM_ALLOCATE(&real, t.points, "a transform's input"));
+  FMM_CHECK(FMM_ALLOCATE(&half, 2 * t.half, "a transform's output"));
+  pthread_mutex_lock(&planner_mutex); /* unaligned: components' arrays follow each other */
+  t.plan = fftw_plan_dft_r2c_3d(length, length, length, real, (fftw_complex *)half, FFTW_ESTIMATE | FFTW_UNALIGNED | FFTW_PRESERVE_INPUT);
+  pthread_mutex_unlock(&planner_mutex);
+  if (!t.plan) FMM_CHECK(FMM_FAIL(FMM_ERR_MEMORY, "FFTW could not plan a transform of %d^3 points", length));
+  status = transform_all(&t, threads);
+  pthread_mutex_lock(&planner_mutex);
+  fftw_destroy_plan(t.plan);
+  pthread_mutex_unlock(&planner_mutex);
+done:
+  FMM_FREE(&real);
+  FMM_FREE(&half);
+  return status;
+}
+
+/* The row of stored transforms for a frequency with any sign of kz, and whether it must be conjugated. */
+static const double *row_of(const fmm_operators *o, const fmm_level_operators *set, int kx, int ky, int kz, int out, int in, int *conjugate) {
+  int length = o->grid, c = o->parity.n_components;
+  *conjugate = kz < 0;
+  if (kz < 0) kx = -kx, ky = -ky, kz = -kz;
+  kx = (kx + 2 * length) % length;
+  ky = (ky + 2 * length) % length;
+  return set->m2l + 2 * ((((int64_t)(kz * length + kx) * length + ky) * c * c + out * c + in) * o->n_offsets);
+}
+
+void fmm_m2l_gather(const fmm_operators *o, const fmm_level_operators *set, int kx, int ky, int kz, int out, int in, double full[343][2]) {
+  int conjugate;
+  if (o->n_offsets == 343) {
+    memcpy(full, row_of(o, set, kx, ky, kz, out, in, &conjugate), 343 * sizeof full[0]);
+    return;
+  }
+  for (int g = 0; g < FMM_MIRRORS; g++) { /* offsets mirrored by g: frequency mirrored by g, and the pair's own signs */
+    const double *row = row_of(o, set, g & 1 ? -kx : kx, g & 2 ? -ky : ky, g & 4 ? -kz : kz, out, in, &conjugate);
+    double sign = 1;
+    if (o->pair->info->parity == FMM_PARITY_VECTOR) sign = fmm_mirror_sign(1 << out, g) * fmm_mirror_sign(1 << in, g);
+    double imaginary_sign = conjugate ? -sign : sign;
+    for (int dx = 0; dx < 4; dx++)
+      for (int dy = 0; dy < 4; dy++)
+        for (int dz = 0; dz < 4; dz++) {
+          int x = g & 1 ? 3 - dx : 3 + dx, y = g & 2 ? 3 - dy : 3 + dy, z = g & 4 ? 3 - dz : 3 + dz;
+          const double *from = row + 2 * ((dx * 4 + dy) * 4 + dz);
+          full[(x * 7 + y) * 7 + z][0] = sign * from[0];
+          full[(x * 7 + y) * 7 + z][1] = imaginary_sign * from[1];
+        }
+  }
+}

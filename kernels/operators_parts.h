@@ -1,0 +1,31 @@
+/* Pieces that operators.c is made of: small dense algebra on one thread, the M2L table, regrouping of one vector. */
+#ifndef FMM_OPERATORS_PARTS_H
+#define FMM_OPERATORS_PARTS_H
+#include "kernels/operators.h"
+
+/* A = U S V^T of an m x m row-major matrix (destroyed): U^T by rows into ut, V^T by rows into vt, descending singular values. */
+fmm_status fmm_small_svd(int m, double *a, double *ut, double *sigma, double *vt);
+/* c = a b, row-major: a rows x inner, b inner x columns. */
+void fmm_small_product(int rows, int columns, int inner, const double *a, const double *b, double *c);
+/* Between these, BLAS and LAPACK use one thread a call (the process's setting is restored at the end); one operator set at a time. */
+void fmm_blas_single_thread_begin(void);
+void fmm_blas_single_thread_end(void);
+
+/* Parts of fmm_operators_create: all but the levels; one level's translations without M2L (between the two calls above). */
+fmm_status fmm_operators_shape(fmm_operators *o, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order);
+void fmm_operators_clear(fmm_operators *o); /* frees what it holds, not itself */
+fmm_status fmm_level_create(const fmm_operators *o, fmm_level_operators *set, double half_width, int threads);
+
+/* Fills set->m2l for set->half_width. */
+fmm_status fmm_m2l_create(const fmm_operators *o, fmm_level_operators *set, int threads);
+
+/* natural (n) -> regrouped sums over orbits (n), and regrouped values spread over orbits -> natural. Not in place. */
+void fmm_regroup(const fmm_operators *o, const double *natural, double *regrouped);
+void fmm_spread(const fmm_operators *o, const double *regrouped, double *natural);
+
+/* The operators on one vector, plain C (operators_apply.c). scratch: 2 n. m2m adds to the coefficients, l2l to the child's check potentials. */
+void fmm_apply_first(const fmm_operators *o, const fmm_panels first[8], const double *natural, double *coefficients, double *scratch);
+void fmm_apply_second(const fmm_operators *o, const fmm_panels second[8], const double *coefficients, double *natural, double *scratch);
+void fmm_apply_m2m(const fmm_operators *o, const fmm_level_operators *set, int octant, const double *child, double *coefficients, double *scratch);
+void fmm_apply_l2l(const fmm_operators *o, const fmm_level_operators *set, int octant, const double *coefficients, double *child_check, double *scratch);
+#endif
