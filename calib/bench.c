@@ -8,7 +8,7 @@
 
 enum { FEWEST_RUNS = 3, MOST_RUNS = 1001 };
 
-double fmm_now_s(void) {
+static double now_s(void) { /* monotonic */
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -25,28 +25,33 @@ fmm_rate fmm_median_rate(int n, double *values) {
   return (fmm_rate){median, median > 0 ? (values[n - 1] - values[0]) / median : 0};
 }
 
+fmm_rate fmm_quiet_rate(int n, double *seconds, double amount, int inverse) {
+  double spread = fmm_median_rate(n, seconds).spread, quiet = fmm_median_rate((n + 1) / 2, seconds).value;
+  return (fmm_rate){inverse ? quiet / amount : amount / quiet, spread};
+}
+
 static double time_once(const fmm_bench *bench, void *context) {
-  double start = fmm_now_s();
+  double start = now_s();
   bench->run(context);
-  return fmm_now_s() - start;
+  return now_s() - start;
 }
 
 fmm_status fmm_bench_measure(const fmm_bench *bench, int threads, double effort, double budget_s, fmm_bench_result *result) {
-  double seconds[MOST_RUNS], rates[MOST_RUNS];
+  double seconds[MOST_RUNS];
   fmm_bench_work work = {0};
   void *context = NULL;
   int n = 0;
   FMM_TRY(bench->setup(threads, effort, &context, &work));
   bench->run(context); /* warm-up: page faults, clocks, the team of threads */
-  double end = fmm_now_s() + budget_s;
-  while (n < FEWEST_RUNS || (n < MOST_RUNS && fmm_now_s() < end)) {
+  double end = now_s() + budget_s;
+  while (n < FEWEST_RUNS || (n < MOST_RUNS && now_s() < end)) {
     double t = time_once(bench, context);
     if (t <= 0) t = 1e-9; /* the clock's resolution */
-    double amount = bench->unit == FMM_PER_FLOP ? work.flops : bench->unit == FMM_PER_BYTE ? work.bytes : work.items;
-    rates[n] = bench->unit == FMM_SECONDS_PER_ITEM ? t / amount : amount / t;
     seconds[n++] = t;
   }
   bench->teardown(context);
-  *result = (fmm_bench_result){.rate = fmm_median_rate(n, rates), .work = work, .median_s = fmm_median_rate(n, seconds).value, .runs = n};
+  double amount = bench->unit == FMM_PER_FLOP ? work.flops : bench->unit == FMM_PER_BYTE ? work.bytes : work.items;
+  fmm_rate rate = fmm_quiet_rate(n, seconds, amount, bench->unit == FMM_SECONDS_PER_ITEM);
+  *result = (fmm_bench_result){.rate = rate, .work = work, .median_s = fmm_median_rate(n, seconds).value, .runs = n};
   return FMM_OK;
 }

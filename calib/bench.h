@@ -1,6 +1,7 @@
 /* Microbenchmarks, one a rate, each stating the operations and bytes of one run (after likwid-bench), so that the rate is a count over a time
  * and the count can be tested without a clock. A benchmark is set up once, run until its budget is spent, and torn down; its rate is the
- * median over the runs, its spread (max - min) / median. One file a benchmark: bench_NAME.c. */
+ * median over the faster half of the runs, because other work on the node only ever adds time (on a quiet one that is the median of all
+ * within the spread); its spread is (max - min) / median of all runs. One file a benchmark: bench_NAME.c. */
 #ifndef FMM_BENCH_H
 #define FMM_BENCH_H
 #include "model/machine.h"
@@ -33,7 +34,8 @@ fmm_status fmm_bench_measure(const fmm_bench *bench, int threads, double effort,
 
 /* Median and (max - min) / median of n > 0 values; sorts them. */
 fmm_rate fmm_median_rate(int n, double *values);
-double fmm_now_s(void); /* monotonic seconds */
+/* Rate of the faster half of n > 0 runs of `amount` each (seconds an item: the inverse); sorts seconds. */
+fmm_rate fmm_quiet_rate(int n, double *seconds, double amount, int inverse);
 
 extern const fmm_bench fmm_bench_pair_double, fmm_bench_pair_single; /* bench_pair.c */
 extern const fmm_bench fmm_bench_fma_double, fmm_bench_fma_single;   /* bench_fma.c */
