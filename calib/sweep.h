@@ -1,0 +1,33 @@
+/* The sweep: real evaluations over distribution, N, q, p and precision, each giving the measured seconds of its phases beside what the model
+ * says of the same tree with all constants 1. Combinations are visited in an order of which every prefix is well spread, so that a time budget
+ * may end the sweep anywhere. Every third combination is held out from the fit. Reference: Choi et al. 2014, section 4.3. */
+#ifndef FMM_SWEEP_H
+#define FMM_SWEEP_H
+#include "model/model.h"
+
+typedef enum fmm_effort { FMM_EFFORT_QUICK, FMM_EFFORT_STANDARD, FMM_EFFORT_THOROUGH, FMM_N_EFFORTS } fmm_effort;
+const char *fmm_effort_name(fmm_effort effort);
+fmm_status fmm_effort_find(const char *name, fmm_effort *effort); /* FMM_ERR_ARGUMENT with the names that there are */
+
+/* Told what is going on and which part is done, 0..1. Returning nonzero stops: FMM_ERR_INTERRUPTED. */
+typedef int fmm_progress(void *context, const char *what, double fraction);
+
+/* One phase of one evaluation: features of the model and the median over the repeats. */
+typedef struct fmm_sweep_sample { int run; fmm_phase phase; fmm_device device; int precision; fmm_sample sample; } fmm_sweep_sample;
+typedef struct fmm_samples { int n, n_runs, room; fmm_sweep_sample *sample; } fmm_samples;
+
+/* One combination: what fmm_sweep_case gives for position i of a grid of `*total` combinations. */
+typedef struct fmm_sweep_case { const char *distribution; int64_t n_points; int leaf_size, order; int held_out; } fmm_sweep_case;
+fmm_sweep_case fmm_sweep_case_at(fmm_effort effort, int threads, int position, int *total);
+
+/* Runs combinations until budget_s is spent (at least three, so that one is held out). `rates` gives the model its rates; its constants are ignored.
+ * samples: empty on entry; release with fmm_samples_free, also after a failure. */
+fmm_status fmm_sweep(const fmm_machine *rates, fmm_effort effort, int threads, double budget_s, fmm_progress *progress, void *context,
+                     fmm_samples *samples);
+fmm_status fmm_samples_add(fmm_samples *samples, const fmm_sweep_sample *sample);
+void fmm_samples_free(fmm_samples *samples);
+
+/* Constants of one device from its samples, with their errors on held-out runs. A phase and precision without usable samples gets value 0, "not
+ * measured", which the model prices carefully. */
+fmm_status fmm_fit_samples(const fmm_samples *samples, fmm_device device, fmm_device_rates *rates);
+#endif
