@@ -6,9 +6,11 @@
 # Needs debootstrap and unshare (util-linux). The package mirror is the one this machine's apt uses for Debian 12; on another
 # system name one in FMM_DEBIAN_MIRROR. Tests what is committed (a clone of HEAD), not the working tree. Exit code 0: both passed.
 # FMM_CLEAN_ROOT_COMMANDS: what to run, one command a line (default: `./quickstart.sh` and `./quickstart.sh test`).
+# FMM_CLEAN_ROOT_SUITE=noble makes it Ubuntu 24.04; FMM_DEBIAN_MIRROR must then name an Ubuntu mirror. Without Ubuntu's keyring on
+# this machine the packages' signatures are not checked.
 set -eu
 
-suite=bookworm
+suite=${FMM_CLEAN_ROOT_SUITE:-bookworm}
 commands=${FMM_CLEAN_ROOT_COMMANDS:-'./quickstart.sh
 ./quickstart.sh test'}
 
@@ -40,12 +42,18 @@ mirror() {
 make_base() {
   [ ! -f "$base/.complete" ] || return 0
   from=$(mirror)
-  [ -n "$from" ] || fail "this machine's apt names no mirror of Debian $suite; set FMM_DEBIAN_MIRROR=URL"
-  printf 'Making a clean root of Debian %s in %s\n' "$suite" "$base"
-  include=''
-  case $from in https:*) include=--include=ca-certificates ;; esac
-  # shellcheck disable=SC2086 # nothing or one word
-  debootstrap --variant=minbase $include "$suite" "$base" "$from" >"$folder/debootstrap.log" 2>&1 ||
+  [ -n "$from" ] || fail "this machine's apt names no mirror of $suite; set FMM_DEBIAN_MIRROR=URL"
+  printf 'Making a clean root (%s) in %s\n' "$suite" "$base"
+  set -- --variant=minbase
+  case $from in https:*) set -- "$@" --include=ca-certificates ;; esac
+  scripts=''
+  if [ "$suite" = noble ]; then
+    set -- "$@" --components=main,universe
+    [ -f /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || set -- "$@" --no-check-gpg
+    # An older debootstrap does not know the name; all Ubuntu releases use one script.
+    [ -f /usr/share/debootstrap/scripts/noble ] || scripts=/usr/share/debootstrap/scripts/gutsy
+  fi
+  debootstrap "$@" "$suite" "$base" "$from" ${scripts:+"$scripts"} >"$folder/debootstrap.log" 2>&1 ||
     { tail -n 20 "$folder/debootstrap.log" >&2; fail "debootstrap failed"; }
   touch "$base/.complete"
 }
