@@ -9,7 +9,8 @@
  * components == outputs == 3); NONE: no such symmetry. Lets check-to-equivalent operators split into eight parity blocks. */
 typedef enum fmm_parity { FMM_PARITY_NONE, FMM_PARITY_SCALAR, FMM_PARITY_VECTOR } fmm_parity;
 
-/* length_power: how the value changes with the unit of length (lambda, 1/length: -1; viscosity: 0): value in scaled units = value * scale^length_power. */
+/* length_power: how the value changes with the unit of length (lambda, 1/length: -1; viscosity: 0): in coordinates
+ * multiplied by a the value becomes value * a^length_power. */
 typedef struct fmm_pair_param { const char *name; double default_value, minimum, maximum; const char *meaning; int length_power; } fmm_pair_param;
 
 typedef struct fmm_pair_info {
@@ -20,7 +21,8 @@ typedef struct fmm_pair_info {
   int equivalent_components; /* of the equivalent densities and of check potentials (FMM surfaces) */
   int outputs;             /* components of the potential; gradient has 3*outputs, ordered [output][axis] */
   int takes_normals;       /* per-source extras */
-  int has_degree; double degree; /* homogeneous: K(a r) = a^degree K(r) */
+  int has_degree;          /* homogeneous: K(a r) = a^degree K(r) with the same parameters: one operator set serves all levels */
+  double degree;           /* K(a r; params) = a^degree K(r; params * a^length_power): every dimensionally consistent formula has one */
   int symmetric;           /* K(x,y) = K(y,x)^T */
   fmm_parity parity;
   double default_scale;    /* 1/(4 pi) ... applied once to the results */
