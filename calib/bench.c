@@ -2,17 +2,11 @@
 #include "calib/bench.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "runtime/memory.h"
+#include "runtime/trace.h"
 
 enum { FEWEST_RUNS = 3, MOST_RUNS = 1001 };
-
-static double now_s(void) { /* monotonic */
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int ascending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -31,9 +25,9 @@ fmm_rate fmm_quiet_rate(int n, double *seconds, double amount, int inverse) {
 }
 
 static double time_once(const fmm_bench *bench, void *context) {
-  double start = now_s();
+  double start = fmm_now_s();
   bench->run(context);
-  return now_s() - start;
+  return fmm_now_s() - start;
 }
 
 fmm_status fmm_bench_measure(const fmm_bench *bench, int threads, double effort, double budget_s, fmm_bench_result *result) {
@@ -43,8 +37,8 @@ fmm_status fmm_bench_measure(const fmm_bench *bench, int threads, double effort,
   int n = 0;
   FMM_TRY(bench->setup(threads, effort, &context, &work));
   bench->run(context); /* warm-up: page faults, clocks, the team of threads */
-  double end = now_s() + budget_s;
-  while (n < FEWEST_RUNS || (n < MOST_RUNS && now_s() < end)) {
+  double end = fmm_now_s() + budget_s;
+  while (n < FEWEST_RUNS || (n < MOST_RUNS && fmm_now_s() < end)) {
     double t = time_once(bench, context);
     if (t <= 0) t = 1e-9; /* the clock's resolution */
     seconds[n++] = t;
