@@ -1,0 +1,107 @@
+/* Command lines: every kind of option in both spellings, and what is said of wrong ones. */
+#include "test.h"
+#include <math.h>
+#include "tools/case_options.h"
+
+static const fmm_cli_table tables[] = {{"Case", fmm_case_table}, {"Plan", fmm_plan_table}, {0}};
+static const fmm_cli cli = {"fmm-test", "usage", "summary", tables, offsetof(fmm_case_options, file), 1};
+
+enum { MOST = 12 };
+
+/* Parses the words of `line` (separated by single blanks). */
+static fmm_status parse(const char *line, fmm_case_options *o) {
+  static char words[512];
+  char *argv[MOST] = {"fmm-test"};
+  int argc = 1, done;
+  snprintf(words, sizeof words, "%s", line);
+  for (char *w = strtok(words, " "); w && argc < MOST; w = strtok(NULL, " ")) argv[argc++] = w;
+  fmm_case_defaults(o);
+  return fmm_cli_parse(&cli, argc, argv, o, &done);
+}
+
+static void assert_refused(const char *line, const char *word1, const char *word2) {
+  fmm_case_options o;
+  fmm_status status = parse(line, &o);
+  if (status == FMM_OK) status = fmm_case_check(&o);
+  if (status != FMM_ERR_ARGUMENT) fail_msg("'%s' gives %s", line, fmm_status_name(status));
+  if (!strstr(fmm_last_error(), word1) || !strstr(fmm_last_error(), word2))
+    fail_msg("'%s': '%s' lacks '%s' or '%s'", line, fmm_last_error(), word1, word2);
+}
+
+static void both_spellings_set_every_kind_of_option(void **state) {
+  fmm_case_options o;
+  fmm_options library;
+  assert_ok(parse("a.pqr --digits 9 --leaf-size=64 --schedule hybrid2 --gradient --scale=-1.5 --param lambda=2.5 --threads 2 --precision=mixed", &o));
+  assert_ok(fmm_case_check(&o));
+  assert_string_equal(o.file, "a.pqr");
+  assert_ok(fmm_case_to_options(&o, &library));
+  assert_true(fabs(library.tolerance - 1e-9) < 1e-20);
+  assert_int_equal(library.leaf_size, 64);
+  assert_int_equal(library.schedule, FMM_SCHEDULE_HYBRID2);
+  assert_int_equal(library.precision, FMM_PRECISION_MIXED);
+  assert_true(library.gradient && library.scale == -1.5 && library.threads == 2);
+  assert_string_equal(library.params[0].name, "lambda");
+  assert_true(library.params[0].value == 2.5);
+  assert_ok(parse("--generate plummer --points 1e6 --seed 9007199254740992", &o));
+  assert_ok(fmm_case_check(&o));
+  assert_int_equal(o.points, 1000000);
+  assert_true(o.generate == 3 && o.seed == 9007199254740992);
+  assert_true(fmm_case_tolerance(&o) == 1e-6);
+  assert_ok(parse("-- --strange-name.csv", &o));
+  assert_string_equal(o.file, "--strange-name.csv");
+}
+
+static void the_last_of_a_repeated_option_counts(void **state) {
+  fmm_case_options o;
+  assert_ok(parse("a.csv --order 4 --order=8", &o));
+  assert_int_equal(o.order, 8);
+}
+
+static void unknown_options_get_the_nearest_known_one(void **state) {
+  assert_refused("a.csv --leafsize 3", "'--leafsize'", "--leaf-size");
+  assert_refused("a.csv --gradeint", "unknown option", "--gradient");
+  assert_refused("a.csv --tol=1e-3", "'--tol=1e-3'", "--tolerance");
+  assert_refused("a.csv -x", "'-x'", "--help");
+  assert_refused("a.csv --qwertyuiopasdf", "unknown option", "--help");
+}
+
+static void impossible_values_are_named_with_what_is_allowed(void **state) {
+  assert_refused("a.csv --digits abc", "--digits: 'abc'", "not a number");
+  assert_refused("a.csv --digits 0", "--digits: 0", "outside");
+  assert_refused("a.csv --digits=nan", "nan", "outside");
+  assert_refused("a.csv --tolerance nan", "--tolerance: nan", "outside");
+  assert_refused("a.csv --tolerance 1e-40", "1e-40", "1e-14 .. 0.5");
+  assert_refused("a.csv --order 1", "--order: 1", "2 .. 20");
+  assert_refused("a.csv --leaf-size -3", "--leaf-size: -3", "outside 1 ..");
+  assert_refused("a.csv --leaf-size 2.5", "2.5", "whole number");
+  assert_refused("a.csv --threads 0", "--threads: 0", "outside 1 ..");
+  assert_refused("a.csv --threads 99999999999999999999999", "99999999999999999999999", "outside");
+  assert_refused("a.csv --order 0x10", "'0x10'", "not a number");
+  assert_refused("a.csv --schedule fast", "'fast'", "auto|cpu|gpu");
+  assert_refused("a.csv --precision doubl", "'doubl'", "auto|double");
+  assert_refused("a.csv --param lambda", "'lambda'", "NAME=VALUE");
+  assert_refused("a.csv --param =3", "'=3'", "NAME=VALUE");
+  assert_refused("a.csv --param lambda=x", "'x'", "not a number");
+  assert_refused("a.csv --order", "--order needs a value", "P");
+  assert_refused("a.csv --targets --gradient", "--targets needs a value", "FILE");
+  assert_refused("a.csv --targets=", "--targets", "empty");
+  assert_refused("a.csv --gradient=1", "--gradient takes no value", "'1'");
+}
+
+static void options_that_contradict_each_other_are_refused(void **state) {
+  assert_refused("", "nothing to evaluate", "--generate");
+  assert_refused("a.csv --generate uniform --points 5", "both a file", "a.csv");
+  assert_refused("--generate uniform", "--points", "needs");
+  assert_refused("--generate cube --points 5", "'cube'", "ellipsoid");
+  assert_refused("a.csv --points 5", "--points 5", "--generate");
+  assert_refused("a.csv b.csv", "a.csv", "b.csv");
+  assert_refused("a.csv --digits 3 --tolerance 1e-3", "--digits", "--tolerance");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(both_spellings_set_every_kind_of_option), cmocka_unit_test(the_last_of_a_repeated_option_counts),
+                                     cmocka_unit_test(unknown_options_get_the_nearest_known_one),
+                                     cmocka_unit_test(impossible_values_are_named_with_what_is_allowed),
+                                     cmocka_unit_test(options_that_contradict_each_other_are_refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

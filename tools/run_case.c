@@ -1,0 +1,113 @@
+/* Points, targets and densities of a case; see run_case.h. */
+#include "run_case.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "runtime/generate.h"
+#include "runtime/io/input.h"
+#include "runtime/memory.h"
+
+static int is_generated_kind(const char *name) {
+  for (int i = 0; fmm_density_names[i]; i++)
+    if (!strcmp(name, fmm_density_names[i])) return 1;
+  return 0;
+}
+
+static fmm_status generate_points(const fmm_case_options *o, int threads, fmm_case *c) {
+  char name[32];
+  c->n = o->points;
+  FMM_TRY(FMM_ALLOCATE(&c->points, c->n > INT64_MAX / 3 ? INT64_MAX : 3 * c->n, "points"));
+  return fmm_generate_points(fmm_cli_choice(FMM_DISTRIBUTIONS, o->generate, name), c->n, (uint64_t)o->seed, c->points, threads);
+}
+
+static fmm_status generate_densities(const char *kind, const fmm_case_options *o, int threads, fmm_case *c) {
+  int64_t values = c->n * c->pair->components;
+  c->columns = 1;
+  FMM_TRY(FMM_ALLOCATE(&c->densities, values, "densities"));
+  return fmm_generate_densities(kind, values, (uint64_t)o->seed, c->densities, threads);
+}
+
+/* k values a point from a file, as components x columns. */
+static fmm_status take_densities(const char *path, fmm_input *in, fmm_case *c) {
+  int components = c->pair->components;
+  if (in->k % components || in->k > INT_MAX)
+    return FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density columns; kernel %s takes %d, or a multiple of that", path, (long long)in->k, c->pair->name, components);
+  c->columns = (int)(in->k / components);
+  c->densities = in->densities;
+  in->densities = NULL;
+  c->densities_from = path;
+  return FMM_OK;
+}
+
+static fmm_status other_densities(const fmm_case_options *o, int threads, fmm_case *c) {
+  fmm_input in = {0};
+  c->densities_from = o->densities;
+  if (is_generated_kind(o->densities)) return generate_densities(o->densities, o, threads, c);
+  FMM_TRY(fmm_input_read_densities(o->densities, c->n, &in));
+  fmm_status status = take_densities(o->densities, &in, c);
+  fmm_input_free(&in);
+  return status;
+}
+
+static fmm_status split_input(const fmm_case_options *o, fmm_input *in, fmm_case *c) {
+  c->n = in->n, c->points = in->points;
+  in->points = NULL;
+  if (o->densities) return FMM_OK; /* those of the file are not wanted */
+  if (in->k) return take_densities(o->file, in, c);
+  return FMM_FAIL(FMM_ERR_ARGUMENT, "%s has no density columns; give --densities ones|unit|signed|FILE", o->file);
+}
+
+static fmm_status read_points(const fmm_case_options *o, fmm_case *c) {
+  fmm_input in = {0};
+  FMM_TRY(fmm_input_read(o->file, &in));
+  fmm_status status = split_input(o, &in, c);
+  fmm_input_free(&in);
+  return status;
+}
+
+static fmm_status read_targets(const fmm_case_options *o, fmm_case *c) {
+  fmm_input in = {0};
+  c->n_targets = c->n;
+  if (!o->targets) return FMM_OK;
+  FMM_TRY(fmm_input_read(o->targets, &in));
+  c->n_targets = in.n, c->targets = in.points;
+  in.points = NULL;
+  fmm_input_free(&in);
+  return FMM_OK;
+}
+
+static int all_nonnegative(const fmm_case *c) {
+  int64_t values = c->n * c->columns;
+  if (c->pair->components != 1) return 0;
+  for (int64_t i = 0; i < values; i++)
+    if (c->densities[i] < 0) return 0;
+  return 1;
+}
+
+static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
+  FMM_TRY(fmm_pair_info_find(o->kernel, &c->pair));
+  if (c->pair->takes_normals)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "kernel %s takes a normal a source, which point files do not hold; call the library", c->pair->name);
+  if (o->targets) FMM_TRY(fmm_input_check_suffix(o->targets));
+  if (o->densities && !is_generated_kind(o->densities)) FMM_TRY(fmm_input_check_suffix(o->densities));
+  FMM_TRY(o->file ? read_points(o, c) : generate_points(o, threads, c));
+  if (!c->densities && o->densities) FMM_TRY(other_densities(o, threads, c));
+  else if (!c->densities) FMM_TRY(generate_densities(c->densities_from = "unit", o, threads, c));
+  c->nonnegative = all_nonnegative(c);
+  return read_targets(o, c);
+}
+
+fmm_status fmm_case_load(const fmm_case_options *options, int threads, fmm_case *data) {
+  *data = (fmm_case){0};
+  fmm_status status = load(options, threads, data);
+  if (status != FMM_OK) fmm_case_free(data);
+  return status;
+}
+
+void fmm_case_free(fmm_case *data) {
+  FMM_FREE(&data->points);
+  FMM_FREE(&data->targets);
+  FMM_FREE(&data->densities);
+  *data = (fmm_case){0};
+}

@@ -1,0 +1,22 @@
+/* The data of a case: points, targets and densities, from files or generated, in the layout that the library takes. */
+#ifndef FMM_RUN_CASE_H
+#define FMM_RUN_CASE_H
+#include "case_options.h"
+#include "kernels/pair/pair_info.h"
+
+typedef struct fmm_case {
+  const fmm_pair_info *pair;
+  int64_t n;
+  double *points;         /* n x 3 */
+  int64_t n_targets;      /* n when targets is NULL */
+  double *targets;        /* n_targets x 3; NULL: the points */
+  int columns;
+  double *densities;      /* n x pair->components x columns */
+  int nonnegative;        /* every density is >= 0, of a kernel with one component */
+  const char *densities_from; /* "unit", a file's name; owned by the options */
+} fmm_case;
+
+/* Reads or makes everything. Release with fmm_case_free. */
+fmm_status fmm_case_load(const fmm_case_options *options, int threads, fmm_case *data);
+void fmm_case_free(fmm_case *data);
+#endif

@@ -1,0 +1,94 @@
+/* Profile, plan and timed executions of fmm-run. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calib/calibrate.h"
+#include "run.h"
+#include "runtime/gpu.h"
+#include "runtime/memory.h"
+
+static void announce(void *context, const char *line) {
+  if (!((const fmm_run *)context)->options.quiet) fmm_cli_say("%s", line);
+}
+
+/* auto takes what there is and says what is missing. */
+static void say_what_is_missing(const fmm_run *run) {
+  if (run->options.quiet || run->options.c.schedule != FMM_SCHEDULE_AUTO) return;
+  fmm_gpu_info gpu = {0};
+  fmm_gpu_query(0, &gpu);
+  if (!gpu.present) fmm_cli_say("no GPU is used: %s", gpu.reason);
+}
+
+fmm_status fmm_run_plan(fmm_run *run) {
+  fmm_options options;
+  FMM_TRY(fmm_case_to_options(&run->options.c, &options));
+  options.n_columns = run->data.columns;
+  options.density_sign = run->data.nonnegative ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
+  FMM_TRY(fmm_profile_obtain(run->options.c.profile, announce, NULL, run, &run->machine));
+  if (run->machine.path[0]) options.profile_path = run->machine.path;
+  say_what_is_missing(run);
+  FMM_TRY(fmm_plan_create(&run->plan, &options));
+  return fmm_plan_set_points(run->plan, run->data.n, run->data.points, NULL, run->data.targets ? run->data.n_targets : 0, run->data.targets);
+}
+
+static fmm_status allocate_results(fmm_run *run) {
+  int64_t values = run->data.n_targets * run->data.pair->outputs * run->data.columns;
+  FMM_TRY(FMM_ALLOCATE(&run->potential, values, "potentials"));
+  return run->options.c.gradient ? FMM_ALLOCATE(&run->gradient, 3 * values, "gradients") : FMM_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Sorts times; the middle one, or the mean of the two in the middle. */
+static double median(double *times, int64_t n) {
+  qsort(times, (size_t)n, sizeof *times, by_value);
+  return n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
+}
+
+static fmm_status execute_once(fmm_run *run) {
+  FMM_TRY(fmm_plan_execute(run->plan, run->data.densities, run->potential, run->gradient));
+  run->info.struct_size = sizeof run->info;
+  return fmm_plan_get_info(run->plan, &run->info);
+}
+
+/* times: one row of `runs` for the whole, then one for each phase. */
+static fmm_status execute_all(fmm_run *run, double *times) {
+  int64_t n = run->options.repeat;
+  if (n > 1) FMM_TRY(execute_once(run)); /* the warm-up */
+  for (int64_t i = 0; i < n; i++) {
+    FMM_TRY(execute_once(run));
+    times[i] = run->info.last_evaluation_s;
+    for (int p = 0; p < FMM_N_PHASES; p++) times[(1 + p) * n + i] = run->info.phase_measured_s[p];
+  }
+  run->runs = n;
+  run->median_s = median(times, n), run->min_s = times[0], run->max_s = times[n - 1];
+  for (int p = 0; p < FMM_N_PHASES; p++) run->phase_s[p] = median(times + (1 + p) * n, n);
+  return FMM_OK;
+}
+
+static fmm_status predict_and_execute(fmm_run *run, double *times) {
+  run->info.struct_size = sizeof run->info;
+  FMM_TRY(fmm_plan_get_info(run->plan, &run->info));
+  run->predicted_s = run->info.predicted_s;
+  memcpy(run->phase_predicted_s, run->info.phase_predicted_s, sizeof run->phase_predicted_s);
+  return execute_all(run, times);
+}
+
+fmm_status fmm_run_execute(fmm_run *run) {
+  double *times;
+  int changed = 0;
+  FMM_TRY(allocate_results(run));
+  FMM_TRY(FMM_ALLOCATE(&times, run->options.repeat * (1 + FMM_N_PHASES), "times"));
+  fmm_status status = predict_and_execute(run, times);
+  if (status == FMM_OK && run->options.adapt) status = fmm_plan_adapt(run->plan, &changed);
+  if (status == FMM_OK && changed) {
+    if (!run->options.quiet) fmm_cli_say("adapted to the measured times: a new plan, which is reported");
+    status = predict_and_execute(run, times);
+  }
+  FMM_FREE(&times);
+  return status;
+}

@@ -1,0 +1,91 @@
+/* The report of fmm-run for people, on standard output. */
+#include <math.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "run.h"
+#include "runtime/memory.h"
+#include "sched/sched.h"
+
+/* "1.23 ms" */
+static const char *seconds(double s, char text[32]) {
+  if (!isfinite(s)) snprintf(text, 32, "-");
+  else if (s >= 1 || s == 0) snprintf(text, 32, "%.3g s", s);
+  else if (s >= 1e-3) snprintf(text, 32, "%.3g ms", s * 1e3);
+  else snprintf(text, 32, "%.3g us", s * 1e6);
+  return text;
+}
+
+static void print_case(const fmm_run *run) {
+  const fmm_case_options *o = &run->options.c;
+  char name[32];
+  printf("case        %s %s of %lld points", run->data.pair->name, o->gradient ? "potential and gradient" : "potential", (long long)run->data.n);
+  if (o->file) printf(" (%s)", o->file);
+  else printf(" (%s, seed %lld)", fmm_cli_choice(FMM_DISTRIBUTIONS, o->generate, name), (long long)o->seed);
+  if (run->data.targets) printf(" at %lld targets", (long long)run->data.n_targets);
+  printf(", densities: %s", run->data.densities_from);
+  if (run->data.columns > 1) printf(" (%d columns)", run->data.columns);
+  printf(", relative error %.1e asked\n", fmm_case_tolerance(o));
+}
+
+static void print_plan(const fmm_run *run) {
+  const fmm_plan_info *i = &run->info;
+  char schedule[32];
+  printf("plan        %s: schedule %s, order %d, leaf size %d, %lld leaves on %d levels, %d thread%s\n", i->plan_id,
+         fmm_cli_choice(FMM_SCHEDULES, i->schedule, schedule), i->order, i->leaf_size, (long long)i->n_leaves, i->n_levels, i->threads, i->threads == 1 ? "" : "s");
+}
+
+static void print_times(const fmm_run *run) {
+  char a[32], b[32], c[32], d[32];
+  printf("set-up      %s\n", seconds(run->info.setup_s, a));
+  printf("evaluation  %s, predicted %s", seconds(run->median_s, a), seconds(run->predicted_s, b));
+  if (run->runs > 1) printf(" (median of %lld runs, %s to %s)", (long long)run->runs, seconds(run->min_s, c), seconds(run->max_s, d));
+  printf("\n\n%-8s %-7s %-9s %12s %12s %12s\n", "phase", "device", "precision", "predicted", "measured", "limit");
+  for (int p = 0; p < FMM_N_PHASES; p++) {
+    char precision[32];
+    printf("%-8s %-7s %-9s %12s %12s %12s\n", fmm_phase_names[p], run->info.device[p] == FMM_DEVICE_GPU ? "gpu" : "cpu",
+           fmm_cli_choice(FMM_PRECISIONS, run->info.precision[p], precision), seconds(run->phase_predicted_s[p], a), seconds(run->phase_s[p], b),
+           seconds(run->info.phase_limit_s[p], c));
+  }
+}
+
+static void print_error(const fmm_run *run) {
+  const fmm_run_error *e = &run->error;
+  printf("\nerror       %.2e relative L2", e->relative_l2);
+  if (run->options.c.gradient) printf(", gradient %.2e", e->gradient_relative_l2);
+  printf(", largest %.2e of the largest value; direct sums at %lld of %lld targets\n", e->max_relative, (long long)e->samples, (long long)run->data.n_targets);
+}
+
+static void print_resources(const fmm_run *run) {
+  struct rusage usage = {0};
+  getrusage(RUSAGE_SELF, &usage);
+  printf("memory      %.1f MB peak, %.1f MB of it the plan's", (double)usage.ru_maxrss / 1024, (double)run->info.host_bytes / 1048576);
+  if (run->info.device_bytes) printf(", %.1f MB on the GPU", (double)run->info.device_bytes / 1048576);
+  printf("\nprofile     %s (%s", run->machine.path[0] ? run->machine.path : "not kept", run->machine.effort);
+  if (run->machine.created_unix_s > 0) printf(", %.1f days old", (difftime(time(NULL), 0) - run->machine.created_unix_s) / 86400);
+  printf(")\n");
+}
+
+fmm_status fmm_run_report(const fmm_run *run) {
+  print_case(run);
+  print_plan(run);
+  print_times(run);
+  if (run->options.verify) print_error(run);
+  else printf("\n");
+  print_resources(run);
+  if (run->options.output) printf("output      %s\n", run->options.output);
+  return FMM_OK;
+}
+
+fmm_status fmm_run_explanation(const fmm_run *run, char **text) {
+  size_t needed = 0;
+  char *buffer;
+  char none[1];
+  FMM_TRY(fmm_plan_explain(run->plan, none, sizeof none, &needed));
+  FMM_TRY(FMM_ALLOCATE(&buffer, needed, "the explanation"));
+  fmm_status status = fmm_plan_explain(run->plan, buffer, needed, NULL);
+  if (status == FMM_OK) *text = buffer;
+  else FMM_FREE(&buffer);
+  return status;
+}
