@@ -6,7 +6,7 @@
 static const fmm_cli_table tables[] = {{"Case", fmm_case_table}, {"Plan", fmm_plan_table}, {0}};
 static const fmm_cli cli = {"fmm-test", "usage", "summary", tables, offsetof(fmm_case_options, file), 1};
 
-enum { MOST = 12 };
+enum { MOST = 24 };
 
 /* Parses the words of `line` (separated by single blanks). */
 static fmm_status parse(const char *line, fmm_case_options *o) {
