@@ -25,22 +25,41 @@ typedef struct fmm_schedule {
   void (*assign)(const fmm_cost_table *costs, const fmm_precision precision[FMM_N_PHASES], fmm_assignment *assignment);
 } fmm_schedule;
 
+/* Fills an assignment: each phase wholly on one device. For the files under sched/schedules/. */
+void fmm_assign_phases(fmm_assignment *assignment, fmm_schedule_kind kind, const fmm_device device[FMM_N_PHASES], const fmm_precision precision[FMM_N_PHASES]);
+
 extern const fmm_schedule *const fmm_schedules[]; /* NULL-terminated, generated from the Meson list `schedules` */
 const fmm_schedule *fmm_schedule_find(fmm_schedule_kind kind);
 const char *fmm_schedule_name(fmm_schedule_kind kind);
 
 /* Dependencies as data: depends[a][b] nonzero when a needs b's result. */
 extern const unsigned char fmm_phase_depends[FMM_N_PHASES][FMM_N_PHASES];
+extern const unsigned char fmm_phase_divisible[FMM_N_PHASES];      /* U, V, W, X: by ranges of boxes */
+extern const unsigned char fmm_phase_reads_densities[FMM_N_PHASES]; /* up, U, X */
+extern const unsigned char fmm_phase_makes_results[FMM_N_PHASES];   /* U, W, down */
+/* Which of the phases that could start first does, on either device: those that others wait for. */
+extern const fmm_phase fmm_phase_priority[FMM_N_PHASES];
 
+/* The makespan, by list scheduling: each device runs one phase at a time, whichever can start first, ties by fmm_phase_priority; copies on the bus
+ * (one engine each way) overlap with both; densities start on the host, results end there; CPU phases are slowed while a GPU is
+ * driven; results of both devices are added at the end. Phases without work and their copies take no part. */
 void fmm_makespan_of(const fmm_cost_table *costs, const fmm_assignment *assignment, fmm_makespan *result);
 
-/* The named schedule with the smallest makespan; FMM_ERR_DEVICE when `kind` is named and infeasible. */
+/* The named schedule with the smallest makespan; ties: the first in the registry. FMM_ERR_DEVICE when `kind` is named and infeasible. */
 fmm_status fmm_schedule_choose(const fmm_cost_table *costs, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_kind kind,
                                fmm_assignment *assignment, fmm_makespan *makespan);
 
+/* Every named schedule on these costs, in registry order; returns how many. For reports. */
+enum { FMM_MAX_SCHEDULES = 16 };
+typedef struct fmm_schedule_outcome { const fmm_schedule *schedule; fmm_assignment assignment; fmm_makespan makespan; } fmm_schedule_outcome;
+int fmm_schedule_evaluate_all(const fmm_cost_table *costs, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES]);
+
 /* Tuner: leaf size and root scale with the smallest makespan. Estimated counts come from the caller (sorted keys or a named distribution). */
 typedef fmm_status fmm_count_estimate(void *context, int leaf_size, double root_scale, fmm_counts *counts);
-typedef struct fmm_tuned { int leaf_size; double root_scale; fmm_assignment assignment; fmm_makespan makespan; } fmm_tuned;
+typedef struct fmm_tuned { int leaf_size; double root_scale; fmm_assignment assignment; fmm_makespan makespan; int n_estimates; } fmm_tuned;
+/* leaf_size or root_scale nonzero: kept. At most FMM_MAX_ESTIMATES calls of estimate, never twice for the same pair. The tree of one leaf
+ * (direct sums) is always among the candidates. Errors of estimate are passed on; FMM_ERR_DEVICE when `kind` cannot run. */
+enum { FMM_MAX_ESTIMATES = 28 };
 fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_kind kind,
                     int leaf_size, double root_scale, fmm_count_estimate *estimate, void *context, fmm_tuned *best);
 #endif

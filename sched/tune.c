@@ -1,0 +1,110 @@
+/* The tuner: leaf size q and root scale s with the smallest predicted makespan, from few estimates of counts.
+ * A uniform tree changes with q in factors of 8 only, while s between 1 and 2 makes the number of boxes an edge nearly continuous; on other
+ * points q acts smoothly. So: walk q by factors of 2 at s = 1 until it gets worse, then try scales with the best q and its
+ * double (fuller boxes), then q by factors of sqrt 2 at the best scale. Every pair is estimated once. */
+#include <limits.h>
+#include <math.h>
+
+#include "sched/sched.h"
+
+enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14 };
+
+typedef struct search {
+  const fmm_machine *machine;
+  const fmm_pair_info *pair;
+  const fmm_precision *precision;
+  fmm_schedule_kind kind;
+  fmm_count_estimate *estimate;
+  void *context;
+  int n;
+  struct { int leaf_size; double root_scale, seconds; } seen[FMM_MAX_ESTIMATES];
+  fmm_counts counts; /* of the latest estimate */
+  fmm_tuned best;
+} search;
+
+static fmm_status price(const search *s, const fmm_counts *counts, fmm_tuned *tuned) {
+  fmm_cost_table costs;
+  fmm_cost_table_make(s->machine, counts, s->pair, &costs);
+  return fmm_schedule_choose(&costs, s->precision, s->kind, &tuned->assignment, &tuned->makespan);
+}
+
+/* *seconds of this candidate, estimated unless seen; INFINITY when no estimate is left. Keeps the best. */
+static fmm_status try_candidate(search *s, int leaf_size, double root_scale, double *seconds) {
+  for (int i = 0; i < s->n; i++)
+    if (s->seen[i].leaf_size == leaf_size && s->seen[i].root_scale == root_scale) return *seconds = s->seen[i].seconds, FMM_OK;
+  *seconds = INFINITY;
+  if (s->n == FMM_MAX_ESTIMATES) return FMM_OK;
+  fmm_tuned candidate = {.leaf_size = leaf_size, .root_scale = root_scale};
+  FMM_TRY(s->estimate(s->context, leaf_size, root_scale, &s->counts));
+  FMM_TRY(price(s, &s->counts, &candidate));
+  *seconds = candidate.makespan.seconds;
+  s->seen[s->n].leaf_size = leaf_size, s->seen[s->n].root_scale = root_scale, s->seen[s->n++].seconds = *seconds;
+  if (s->n == 1 || *seconds < s->best.makespan.seconds) s->best = candidate;
+  return FMM_OK;
+}
+
+/* From the best leaf size by a factor, as long as it gets better. */
+static fmm_status walk(search *s, double factor, double root_scale) {
+  double here = s->best.makespan.seconds, next;
+  for (double q = s->best.leaf_size * factor; q >= SMALLEST_LEAF && q <= LARGEST_LEAF; q *= factor) {
+    FMM_TRY(try_candidate(s, (int)lround(q), root_scale, &next));
+    if (!(next < here)) break;
+    here = next;
+  }
+  return FMM_OK;
+}
+
+static fmm_status search_leaf_sizes(search *s, double root_scale) {
+  double seconds;
+  FMM_TRY(try_candidate(s, FIRST_LEAF_SIZE, root_scale, &seconds));
+  FMM_TRY(walk(s, 2, root_scale));
+  if (s->best.leaf_size == FIRST_LEAF_SIZE) FMM_TRY(walk(s, 0.5, root_scale));
+  return FMM_OK;
+}
+
+static fmm_status search_scales(search *s, int free_leaf_size) {
+  const int steps = 6; /* factors of 2^(1/6): 1.41 in box volume */
+  int leaf_size = s->best.leaf_size;
+  double seconds;
+  for (int i = 1; i < steps; i++) {
+    double root_scale = exp2((double)i / steps);
+    FMM_TRY(try_candidate(s, leaf_size, root_scale, &seconds));
+    if (free_leaf_size) FMM_TRY(try_candidate(s, 2 * leaf_size, root_scale, &seconds));
+  }
+  return FMM_OK;
+}
+
+/* One leaf: n x m pairs at once. Estimated only if pairs alone, priced like any other counts, beat the best. */
+static fmm_status try_one_leaf(search *s, double root_scale) {
+  const fmm_counts *c = &s->counts;
+  int64_t larger = c->n_sources > c->n_targets ? c->n_sources : c->n_targets;
+  if (larger < 1 || larger > INT_MAX) return FMM_OK;
+  fmm_counts direct = {.order = c->order, .n_columns = c->n_columns, .gradient = c->gradient, .n_surface = c->n_surface, .n_levels = 1,
+                       .n_sources = c->n_sources, .n_targets = c->n_targets, .n_leaves = 1, .n_boxes = 1};
+  fmm_work *u = &direct.level[FMM_PHASE_ULIST][0];
+  u->pairs = (double)c->n_sources * (double)c->n_targets, u->flops = u->pairs * fmm_pair_flops(s->pair, c->gradient, c->n_columns), u->entries = 1;
+  fmm_counts_add_up(&direct);
+  fmm_tuned candidate;
+  double seconds;
+  FMM_TRY(price(s, &direct, &candidate));
+  if (!(candidate.makespan.seconds < s->best.makespan.seconds)) return FMM_OK;
+  if (s->n == FMM_MAX_ESTIMATES) s->n--;
+  return try_candidate(s, (int)larger, root_scale, &seconds);
+}
+
+fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_kind kind,
+                    int leaf_size, double root_scale, fmm_count_estimate *estimate, void *context, fmm_tuned *best) {
+  search s = {.machine = machine, .pair = pair, .precision = precision, .kind = kind, .estimate = estimate, .context = context};
+  double first_scale = root_scale > 0 ? root_scale : 1, seconds;
+  if (leaf_size > 0) FMM_TRY(try_candidate(&s, leaf_size, first_scale, &seconds));
+  else FMM_TRY(search_leaf_sizes(&s, first_scale));
+  if (!(root_scale > 0)) FMM_TRY(search_scales(&s, leaf_size <= 0));
+  if (leaf_size <= 0) {
+    FMM_TRY(walk(&s, M_SQRT2, s.best.root_scale));
+    FMM_TRY(walk(&s, M_SQRT1_2, s.best.root_scale));
+    FMM_TRY(try_one_leaf(&s, first_scale));
+  }
+  s.best.n_estimates = s.n;
+  *best = s.best;
+  return FMM_OK;
+}

@@ -1,0 +1,40 @@
+/* Shared by the tests of schedules: recorded machines, and analytic counts of a uniform tree. */
+#ifndef FMM_TEST_MACHINES_H
+#define FMM_TEST_MACHINES_H
+#include <math.h>
+#include "sched/sched.h"
+
+extern const fmm_pair_info fmm_info_laplace;
+
+static inline fmm_machine recorded_machine(const char *name) {
+  char path[512];
+  fmm_machine m;
+  snprintf(path, sizeof path, "%s/%s.json", FMM_TEST_MACHINES, name);
+  assert_ok(fmm_profile_load(path, &m));
+  return m;
+}
+
+/* n points in a full octree of 8^depth leaves: pairs of points by eq. 2 of Choi et al. 2014, pairs of parents and products a box as in
+ * kernels/PHASE/PHASE_cost.c. */
+static inline fmm_counts full_tree(double n, int depth, int order) {
+  fmm_count_case what = {.pair = &fmm_info_laplace, .order = order, .n_columns = 1};
+  fmm_box_work box = fmm_box_work_of(&what);
+  fmm_vlist_work v = fmm_vlist_work_of(&what);
+  fmm_counts c = {.order = order, .n_columns = 1, .n_surface = fmm_surface_size(order), .n_levels = depth + 1, .n_sources = (int64_t)n,
+                  .n_targets = (int64_t)n, .n_leaves = (int64_t)1 << 3 * depth};
+  double leaves = (double)c.n_leaves, edge = 3 * (double)(1 << depth) - 2, pairs = edge * edge * edge * (n / leaves) * (n / leaves);
+  c.level[FMM_PHASE_ULIST][depth] = (fmm_work){.pairs = pairs, .flops = 11 * pairs, .bytes = 64 * n, .entries = edge * edge * edge};
+  for (int l = 0; l <= depth; l++) {
+    double boxes = exp2(3 * l), parents = 3 * exp2(l - 1) - 2, entries = parents * parents * parents - boxes / 8;
+    c.n_boxes += (int64_t)boxes;
+    if (l < 2) continue;
+    c.level[FMM_PHASE_VLIST][l] = (fmm_work){.flops = entries * v.block_flops + 2 * boxes * v.transform_flops, .entries = entries,
+                                             .bytes = 4 * boxes * v.spectrum_bytes};
+    double products = 2 * box.down_flops / 2 * boxes, surface = l == depth ? n * c.n_surface : 0;
+    c.level[FMM_PHASE_UP][l] = (fmm_work){.pairs = surface, .flops = products + 11 * surface, .bytes = boxes * box.box_bytes, .entries = boxes};
+    c.level[FMM_PHASE_DOWN][l] = c.level[FMM_PHASE_UP][l];
+  }
+  fmm_counts_add_up(&c);
+  return c;
+}
+#endif

@@ -1,0 +1,120 @@
+/* The tuner against a scan of its whole range, with few estimates and none twice. */
+#include "test.h"
+#include "machines.h"
+
+static const fmm_precision precision[FMM_N_PHASES] = {FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE,
+                                                      FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE};
+
+/* Uniform points: the tree is as deep as fullest boxes need; with a root scale of s they fill a part 1/s of its edge. */
+typedef struct uniform { double n; int calls; struct { int q; double s; } asked[200]; fmm_status fail; } uniform;
+
+static fmm_status estimate(void *context, int leaf_size, double root_scale, fmm_counts *counts) {
+  uniform *u = context;
+  for (int i = 0; i < u->calls; i++)
+    if (u->asked[i].q == leaf_size && u->asked[i].s == root_scale) fail_msg("asked twice for q = %d, scale %g", leaf_size, root_scale);
+  u->asked[u->calls].q = leaf_size, u->asked[u->calls++].s = root_scale;
+  if (u->fail != FMM_OK) return FMM_FAIL(u->fail, "no counts today");
+  double fill = u->n * root_scale * root_scale * root_scale; /* as many points would fill the whole root */
+  int depth = 0;
+  while (depth < 8 && fill > leaf_size * exp2(3 * depth)) depth++;
+  *counts = full_tree(fill, depth, 6);
+  double part = 1 / (root_scale * root_scale * root_scale);
+  for (int p = 0; p < FMM_N_PHASES; p++)
+    for (int l = 0; l < FMM_MAX_LEVELS; l++) {
+      fmm_work *w = &counts->level[p][l];
+      w->pairs *= part, w->flops *= part, w->bytes *= part, w->entries *= part;
+    }
+  counts->n_sources = counts->n_targets = (int64_t)u->n;
+  fmm_counts_add_up(counts);
+  return FMM_OK;
+}
+
+static double seconds_of(const fmm_machine *m, double n, int q, double s) {
+  uniform u = {.n = n};
+  fmm_counts c;
+  fmm_cost_table t;
+  fmm_assignment a;
+  fmm_makespan makespan;
+  assert_ok(estimate(&u, q, s, &c));
+  fmm_cost_table_make(m, &c, &fmm_info_laplace, &t);
+  assert_ok(fmm_schedule_choose(&t, precision, FMM_SCHEDULE_AUTO, &a, &makespan));
+  return makespan.seconds;
+}
+
+static void the_best_is_close_to_a_scan_of_everything(void **state) {
+  const char *machines[] = {"cpu-2-cores", "xeon16-h200", "xeon16-h200-8sm"};
+  for (int i = 0; i < 3; i++)
+    for (double n = 2e4; n < 2e7; n *= 4.3) {
+      fmm_machine m = recorded_machine(machines[i]);
+      uniform u = {.n = n};
+      fmm_tuned best;
+      double scan = INFINITY;
+      assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+      assert_true(u.calls <= FMM_MAX_ESTIMATES && best.n_estimates == u.calls);
+      for (double q = 16; q < 4096; q *= 1.1)
+        for (double s = 1; s < 2; s *= 1.02) scan = fmin(scan, seconds_of(&m, n, (int)q, s));
+      /* scales are tried by factors of 1.12, so pairs of a leaf by 1.41: at worst about a sixth off */
+      if (!(best.makespan.seconds <= 1.2 * scan)) fail_msg("%s, %g points: %g s, a scan finds %g", machines[i], n, best.makespan.seconds, scan);
+      assert_true(best.makespan.seconds == seconds_of(&m, n, best.leaf_size, best.root_scale));
+    }
+}
+
+static void a_scale_helps_where_boxes_come_in_factors_of_eight(void **state) {
+  fmm_machine m = recorded_machine("xeon16-h200");
+  uniform u = {.n = 1048576}, fixed = u;
+  fmm_tuned best, unscaled;
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 1, estimate, &fixed, &unscaled));
+  assert_true(unscaled.root_scale == 1 && best.root_scale > 1);
+  assert_true(best.makespan.seconds < 0.95 * unscaled.makespan.seconds);
+}
+
+static void what_is_asked_for_is_kept(void **state) {
+  fmm_machine m = recorded_machine("cpu-2-cores");
+  uniform u = {.n = 1e6}, one = u;
+  fmm_tuned best;
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 77, 0, estimate, &u, &best));
+  assert_int_equal(best.leaf_size, 77);
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 77, 1.5, estimate, &one, &best));
+  assert_int_equal(one.calls, 1);
+  assert_true(best.leaf_size == 77 && best.root_scale == 1.5);
+}
+
+/* Equal to one leaf's price: a tree of eight leaves, all adjacent, has the same pairs and may be kept. */
+static void few_points_are_summed_directly(void **state) {
+  fmm_machine m = recorded_machine("xeon16-h200");
+  for (double n = 1; n < 9000; n *= 5) {
+    uniform u = {.n = n};
+    fmm_tuned best;
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+    assert_true(best.makespan.seconds <= seconds_of(&m, n, (int)n, 1) * (1 + 1e-12));
+    if (n < 3000) assert_true(best.makespan.device_busy_s[FMM_DEVICE_CPU] == 0 || best.makespan.device_busy_s[FMM_DEVICE_GPU] == 0);
+  }
+}
+
+static void no_points_are_no_trouble(void **state) {
+  fmm_machine m = recorded_machine("cpu-2-cores");
+  uniform u = {.n = 0};
+  fmm_tuned best;
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+  assert_true(best.leaf_size > 0 && best.makespan.seconds < 1e-3);
+}
+
+static void errors_are_passed_on(void **state) {
+  fmm_machine m = recorded_machine("cpu-2-cores");
+  uniform u = {.n = 1e6, .fail = FMM_ERR_MEMORY}, ok = {.n = 1e6};
+  fmm_tuned best = {.leaf_size = -1};
+  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best), FMM_ERR_MEMORY);
+  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_HYBRID1, 0, 0, estimate, &ok, &best), FMM_ERR_DEVICE);
+  assert_int_equal(best.leaf_size, -1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_best_is_close_to_a_scan_of_everything),
+                                     cmocka_unit_test(a_scale_helps_where_boxes_come_in_factors_of_eight),
+                                     cmocka_unit_test(what_is_asked_for_is_kept),
+                                     cmocka_unit_test(few_points_are_summed_directly),
+                                     cmocka_unit_test(no_points_are_no_trouble),
+                                     cmocka_unit_test(errors_are_passed_on)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
