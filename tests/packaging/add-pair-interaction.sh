@@ -1,0 +1,30 @@
+#!/bin/sh
+# Adding a pair interaction is one header and one word: does just that in a copy of the sources, builds the command and
+# compares its results, potential and gradient, with direct sums.
+#   add-pair-interaction.sh SOURCE HEADER
+set -eu
+
+source=$1; header=$2
+copy=$(mktemp -d "${TMPDIR:-/tmp}/hybridfmm-add-pair.XXXXXX")
+trap 'rm -rf "$copy"' EXIT
+fail() { printf 'add-pair-interaction: %s\n' "$*" >&2; exit 1; }
+
+(cd "$source" && tar -cf - --exclude='./build*' --exclude=./.git --exclude=./tests/packaging .) | (cd "$copy" && tar -xf -)
+
+# The header ...
+cp "$header" "$copy/kernels/pair/anisotropic.h"
+# ... and the word.
+sed -i "s/^\(pair_interactions = \[.*\)\]/\1, 'anisotropic']/" "$copy/meson.build"
+grep -q "^pair_interactions = .*'anisotropic'" "$copy/meson.build" || fail "meson.build has no list pair_interactions to extend"
+
+# A debug build with little optimisation is enough for right answers and quick to make; only the command is built.
+sed -i "s/^subdir('tests')//" "$copy/meson.build"
+meson setup -Doptimization=1 -Dcuda=disabled "$copy/build" "$copy" >"$copy/log" 2>&1 || { cat "$copy/log" >&2; fail "cannot configure"; }
+ninja -C "$copy/build" tools/fmm-run >"$copy/log" 2>&1 || { tail -n 40 "$copy/log" >&2; fail "does not build"; }
+
+"$copy/build/tools/fmm-run" --generate ellipsoid --points 5000 --densities signed --kernel anisotropic --param a=1.5 --digits 6 --leaf-size 60 \
+  --gradient --schedule cpu --verify 5000 --profile "${FMM_TEST_PROFILE:?}" --json >"$copy/report.json" || fail "fmm-run failed"
+# The tolerance asked is the bound (CONTRACT: relative L2 error of the potential, and of the gradient, over all targets).
+awk -v RS='[,{}]' '
+  /"(gradient_)?relative_l2"/ { split($0, field, ":"); n++; value = field[2] + 0; print $0; if (!(value > 0 && value <= 1e-6)) bad = 1 }
+  END { exit n == 2 && !bad ? 0 : 1 }' "$copy/report.json" || { cat "$copy/report.json" >&2; fail "an error is missing or above the tolerance 1e-6"; }
