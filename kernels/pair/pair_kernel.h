@@ -28,41 +28,116 @@
 typedef void pair_function(fmm_vector, fmm_vector, fmm_vector, const fmm_vector *, const fmm_vector *, const fmm_scalar *, int, int, fmm_vector *);
 enum { MAX_DENSITIES = FMM_PAIR_MAX_COMPONENTS * FMM_PAIR_MAX_COLUMNS, MAX_SUMS = FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS };
 
-typedef struct shape { int components, values, takes_normals, columns, gradient; } shape;
+typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded; } shape;
 
-VECTOR_FUNCTION fmm_vector load_target(const fmm_pair_call *call, int axis, int i) {
-  return *(const fmm_vector *)((const fmm_scalar *)call->target[axis] + i);
+/* Coordinates are doubles, or int32 quanta whose differences are exact. Lanes of tracking: single only. */
+#ifdef FMM_SINGLE
+typedef int32_t coordinate;
+typedef fmm_mask coordinate_vector;
+#define DIFFERENCE(target, source) __builtin_convertvector((target) - (source), fmm_vector)
+typedef float half_vector __attribute__((vector_size(VECTOR_BYTES / 2)));
+typedef double double_vector __attribute__((vector_size(VECTOR_BYTES)));
+enum { FLUSH = 64 }; /* sources summed in float before they go to the double sums */
+#else
+typedef double coordinate;
+typedef fmm_vector coordinate_vector;
+#define DIFFERENCE(target, source) ((target) - (source))
+enum { FLUSH = 1 << 30 };
+#endif
+
+/* One vector of targets with what is summed on it. */
+typedef struct lane_group {
+  coordinate_vector x, y, z;
+  fmm_vector nearest;
+  fmm_mask zeros;
+} lane_group;
+
+VECTOR_FUNCTION lane_group load_group(const fmm_pair_call *call, int i) {
+  return (lane_group){*(const coordinate_vector *)((const coordinate *)call->target[0] + i),
+                      *(const coordinate_vector *)((const coordinate *)call->target[1] + i),
+                      *(const coordinate_vector *)((const coordinate *)call->target[2] + i), vector_constant(3e38), {0}};
 }
 
 VECTOR_FUNCTION void add_sums(const fmm_pair_call *call, int i, int n, const fmm_vector *f) {
 #pragma GCC unroll 48
-  for (int k = 0; k < n; k++) *(fmm_vector *)(call->sums[k * call->sums_step] + i) += f[k];
+  for (int k = 0; k < n; k++) {
+    double *sums = call->sums[k * call->sums_step] + i;
+#ifdef FMM_SINGLE
+    const union { fmm_vector all; half_vector half[2]; } parts = {f[k]};
+    for (int h = 0; h < 2; h++) *(double_vector *)(sums + h * LANES / 2) += __builtin_convertvector(parts.half[h], double_vector);
+#else
+    *(fmm_vector *)sums += f[k];
+#endif
+  }
 }
 
-/* All sources onto `vectors` (1 or 2) vectors of targets from the i-th on. Constant arguments after inlining. */
-VECTOR_FUNCTION void sum_group(const fmm_pair_call *call, int i, int vectors, shape q, pair_function *pair) {
-  const fmm_scalar *px = call->source[0], *py = call->source[1], *pz = call->source[2];
-  int second = vectors > 1 ? i + LANES : i, n_densities = q.components * q.columns;
-  const fmm_vector x0 = load_target(call, 0, i), y0 = load_target(call, 1, i), z0 = load_target(call, 2, i);
-  const fmm_vector x1 = load_target(call, 0, second), y1 = load_target(call, 1, second), z1 = load_target(call, 2, second);
-  fmm_vector f0[MAX_SUMS] = {{0}}, f1[MAX_SUMS] = {{0}};
-  fmm_scalar params[FMM_MAX_PARAMS];
+#ifdef FMM_SINGLE
+/* Notes the nearest pair, and counts and leaves out pairs at distance zero where there may be some. */
+VECTOR_FUNCTION void track(lane_group *g, fmm_vector dx, fmm_vector dy, fmm_vector dz, int guarded) {
+  fmm_vector r2 = dx * dx + dy * dy + dz * dz;
+  if (guarded) {
+    fmm_mask zero = r2 == 0;
+    g->zeros -= zero;
+    r2 = (fmm_vector)((fmm_mask)r2 | (zero & (fmm_mask)vector_constant(3e38)));
+  }
+  g->nearest = vector_min(r2, g->nearest);
+}
+
+VECTOR_FUNCTION void store_tracking(const fmm_pair_call *call, int i, const lane_group *g, int guarded) {
+  *(fmm_vector *)call->nearest = vector_min(g->nearest, *(fmm_vector *)call->nearest);
+  if (guarded) *(fmm_mask *)(call->zeros + i) += g->zeros;
+}
+#else
+VECTOR_FUNCTION void track(lane_group *g, fmm_vector dx, fmm_vector dy, fmm_vector dz, int guarded) { (void)0; }
+VECTOR_FUNCTION void store_tracking(const fmm_pair_call *call, int i, const lane_group *g, int guarded) { (void)0; }
+#endif
+
+VECTOR_FUNCTION void add_pair(lane_group *g, const fmm_scalar *params, shape q, pair_function *pair, coordinate_vector sx, coordinate_vector sy,
+                              coordinate_vector sz, const fmm_vector *s, const fmm_vector *normal, fmm_vector *f) {
+  fmm_vector dx = DIFFERENCE(g->x, sx), dy = DIFFERENCE(g->y, sy), dz = DIFFERENCE(g->z, sz);
+#ifdef FMM_SINGLE
+  const fmm_vector unit = vector_constant(1 / FMM_PAIR_QUANTA_OF_UNIT);
+  if (!q.has_degree) dx *= unit, dy *= unit, dz *= unit;
+#endif
+  track(g, dx, dy, dz, q.guarded);
+  pair(dx, dy, dz, s, normal, params, q.columns, q.gradient, f);
+}
+
+/* Sources [begin, end) onto one or two vectors of targets. */
+VECTOR_FUNCTION void sum_sources(const fmm_pair_call *call, int64_t begin, int64_t end, const fmm_scalar *params, shape q, pair_function *pair,
+                                 lane_group *g0, fmm_vector *f0, lane_group *g1, fmm_vector *f1) {
+  const coordinate *px = call->source[0], *py = call->source[1], *pz = call->source[2];
+  const coordinate_vector none = {0};
   const fmm_scalar *density[MAX_DENSITIES];
-  for (int k = 0; k < FMM_MAX_PARAMS; k++) params[k] = (fmm_scalar)call->params[k];
+  int n_densities = q.components * q.columns;
 #pragma GCC unroll 16
   for (int k = 0; k < n_densities; k++) density[k] = call->density[k];
-  for (int64_t j = 0; j < call->n_sources; j++) {
+  for (int64_t j = begin; j < end; j++) {
     fmm_vector s[MAX_DENSITIES], normal[3] = {{0}};
-    const fmm_vector sx = broadcast(px[j]), sy = broadcast(py[j]), sz = broadcast(pz[j]);
+    const coordinate_vector sx = px[j] - none, sy = py[j] - none, sz = pz[j] - none;
 #pragma GCC unroll 16
     for (int k = 0; k < n_densities; k++) s[k] = broadcast(density[k][j]);
     if (q.takes_normals)
       for (int k = 0; k < 3; k++) normal[k] = broadcast(((const fmm_scalar *)call->normal[k])[j]);
-    pair(x0 - sx, y0 - sy, z0 - sz, s, normal, params, q.columns, q.gradient, f0);
-    if (vectors > 1) pair(x1 - sx, y1 - sy, z1 - sz, s, normal, params, q.columns, q.gradient, f1);
+    add_pair(g0, params, q, pair, sx, sy, sz, s, normal, f0);
+    if (g1) add_pair(g1, params, q, pair, sx, sy, sz, s, normal, f1);
   }
-  add_sums(call, i, q.values * q.columns, f0);
-  if (vectors > 1) add_sums(call, second, q.values * q.columns, f1);
+}
+
+/* All sources onto `vectors` (1 or 2) vectors of targets from the i-th on. Constant arguments after inlining. */
+VECTOR_FUNCTION void sum_group(const fmm_pair_call *call, int i, int vectors, shape q, pair_function *pair) {
+  lane_group g0 = load_group(call, i), g1 = load_group(call, vectors > 1 ? i + LANES : i);
+  fmm_scalar params[FMM_MAX_PARAMS];
+  for (int k = 0; k < FMM_MAX_PARAMS; k++) params[k] = (fmm_scalar)call->params[k];
+  for (int64_t j = 0; j < call->n_sources; j += FLUSH) {
+    int64_t end = call->n_sources - j > FLUSH ? j + FLUSH : call->n_sources;
+    fmm_vector f0[MAX_SUMS] = {{0}}, f1[MAX_SUMS] = {{0}};
+    sum_sources(call, j, end, params, q, pair, &g0, f0, vectors > 1 ? &g1 : 0, f1);
+    add_sums(call, i, q.values * q.columns, f0);
+    if (vectors > 1) add_sums(call, i + LANES, q.values * q.columns, f1);
+  }
+  store_tracking(call, i, &g0, q.guarded);
+  if (vectors > 1) store_tracking(call, i + LANES, &g1, q.guarded);
 }
 
 /* Two vectors at a time where their sums leave room for it in the registers. */
@@ -73,16 +148,17 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
   for (; i < call->n_targets; i += LANES) sum_group(call, i, 1, q, pair);
 }
 
-#define SHAPE(name, n_columns, with_gradient)                                                                                      \
+#define SHAPE(name, n_columns, with_gradient, is_guarded)                                                                                \
   (shape) {                                                                                                                       \
     .components = info_##name.components, .values = info_##name.outputs * (with_gradient ? 4 : 1), .takes_normals = info_##name.takes_normals, \
-    .columns = n_columns, .gradient = with_gradient                                                                               \
+    .has_degree = info_##name.has_degree,                                                                                         \
+    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded                                                                          \
   }
 #define DEFINE_KERNELS(name, gradient)                                                                                             \
-  static void name##_##gradient##_1(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient), open_##name); }         \
-  static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient), open_##name); }         \
-  static void name##_##gradient##_4(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 4, gradient), open_##name); }         \
-  static void name##_##gradient##_guarded(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient), guarded_##name); }
+  static void name##_##gradient##_1(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 0), open_##name); }         \
+  static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient, 0), open_##name); }         \
+  static void name##_##gradient##_4(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 4, gradient, 0), open_##name); }         \
+  static void name##_##gradient##_guarded(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 1), guarded_##name); }
 #define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1)
 FMM_PAIR_LIST(DEFINE_PAIR)
 

@@ -14,6 +14,10 @@ enum {
   FMM_PAIR_MAX_VALUES = 12   /* outputs with their derivatives */
 };
 
+/* Single precision: coordinates are quanta (pair_sums_single.c). Homogeneous pairs are summed in that unit of length; others, whose
+ * values fall off faster than powers, in a longer one, so that distances are near 1 and nothing vanishes early. */
+#define FMM_PAIR_QUANTA_OF_UNIT 0x1p30
+
 typedef struct fmm_pair_call {
   int n_targets;             /* 1 .. FMM_PAIR_BLOCK; lanes beyond it, to the next multiple of FMM_PAIR_MAX_LANES, repeat the last target */
   const void *target[3];     /* 64-byte aligned; double, or int32 quanta for FMM_PAIR_SINGLE */
@@ -21,10 +25,11 @@ typedef struct fmm_pair_call {
   const void *source[3];     /* of the same type */
   const void *normal[3];     /* double or float */
   const void *density[FMM_PAIR_MAX_COMPONENTS * FMM_PAIR_MAX_COLUMNS]; /* planes [component*columns + column], double or float */
-  const double *params;
+  const double *params;      /* in the unit of length of the coordinates */
   double (*sums)[FMM_PAIR_BLOCK]; /* row (value*columns + column)*sums_step, a column a target: added to */
   int sums_step;
-  float *largest;            /* single: largest 1/r seen by each lane (FMM_PAIR_MAX_LANES), raised */
+  float *nearest;            /* single: [FMM_PAIR_MAX_LANES] smallest nonzero squared distance in quanta, lowered */
+  int32_t *zeros;            /* single, guarded: [FMM_PAIR_BLOCK] number of sources at distance zero of each target, added to */
 } fmm_pair_call;
 
 typedef void fmm_pair_kernel(const fmm_pair_call *call);
@@ -34,7 +39,16 @@ typedef enum fmm_pair_form { FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_CO
 
 typedef struct fmm_pair_kernels { fmm_pair_kernel *run[2][FMM_N_PAIR_FORMS]; /* [gradient][form] */ } fmm_pair_kernels;
 
-#define FMM_PAIR_TABLES(X) X(full) X(reduced)
+/* Coordinates to quanta: out[i] = (in[i] - centre) * quanta_per_unit, rounded; densities to float: out[i] = in[i] * factor; extent: widens
+ * range[0] .. range[1] to hold in[0..n). Compiled with the vector kernels because they handle every source once a block of targets. */
+typedef struct fmm_pair_convert {
+  void (*quanta)(int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *out);
+  void (*scaled)(int64_t n, const double *in, double factor, float *out);
+  void (*extent)(int64_t n, const double *in, double range[2]);
+} fmm_pair_convert;
+extern const fmm_pair_convert fmm_pair_convert_plain, fmm_pair_convert_avx2, fmm_pair_convert_avx512;
+
+#define FMM_PAIR_TABLES(X) X(full) X(reduced) X(single)
 #define FMM_PAIR_DECLARE_TABLE(accuracy)                                                        \
   extern const fmm_pair_kernels fmm_pair_kernels_##accuracy##_plain[], fmm_pair_kernels_##accuracy##_avx2[], \
       fmm_pair_kernels_##accuracy##_avx512[];

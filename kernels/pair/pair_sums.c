@@ -4,10 +4,9 @@
  * C reference, which works over the whole range of doubles. The check costs nothing in the inner loop. */
 #include "kernels/pair/pair_sums.h"
 
-#include <stdalign.h>
 #include <string.h>
 
-#include "kernels/pair/pair_simd.h"
+#include "kernels/pair/pair_block.h"
 
 #define TABLE_ROW(accuracy) {fmm_pair_kernels_##accuracy##_plain, fmm_pair_kernels_##accuracy##_avx2, fmm_pair_kernels_##accuracy##_avx512},
 static const fmm_pair_kernels *const tables[FMM_N_PAIR_ACCURACIES][FMM_N_SIMD] = {FMM_PAIR_TABLES(TABLE_ROW)};
@@ -24,32 +23,32 @@ static const fmm_pair_kernels *find_kernels(const fmm_pair *pair, fmm_pair_accur
 void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double *params, int n_columns, int gradient, fmm_precision precision,
                           double tolerance) {
   int single = precision == FMM_PRECISION_SINGLE || precision == FMM_PRECISION_MIXED;
-  fmm_pair_accuracy accuracy = single || tolerance >= 1e-6 ? FMM_PAIR_REDUCED : FMM_PAIR_FULL;
+  fmm_pair_accuracy accuracy = tolerance >= 1e-6 ? FMM_PAIR_REDUCED : FMM_PAIR_FULL;
   *sum = (fmm_pair_sum){.pair = pair, .params = params, .n_columns = n_columns, .gradient = gradient != 0, .tolerance = tolerance,
-                        .accuracy = accuracy, .kernels = find_kernels(pair, accuracy)};
+                        .kernels = find_kernels(pair, accuracy), .single_kernels = single ? find_kernels(pair, FMM_PAIR_SINGLE) : NULL};
 }
 
-/* A block of targets with the sums of a chunk of columns. */
-typedef struct block {
-  alignas(64) double target[3][FMM_PAIR_BLOCK];
-  alignas(64) double sums[FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS][FMM_PAIR_BLOCK];
-  int n, n_values, column, n_columns;
-  fmm_pair_form form;
-} block;
+const fmm_pair_convert *fmm_pair_converter(void) {
+  static const fmm_pair_convert *const converters[FMM_N_SIMD] = {&fmm_pair_convert_plain, &fmm_pair_convert_avx2, &fmm_pair_convert_avx512};
+  return converters[fmm_simd_level()];
+}
 
-static void load_targets(block *b, const fmm_pair_targets *t, int64_t begin) {
+static void load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin) {
   int n = t->n - begin < FMM_PAIR_BLOCK ? (int)(t->n - begin) : FMM_PAIR_BLOCK;
   const double *const plane[3] = {t->x + begin, t->y + begin, t->z + begin};
   b->n = n;
+  b->x = t->x + begin;
   for (int axis = 0; axis < 3; axis++) {
     memcpy(b->target[axis], plane[axis], (size_t)n * sizeof(double));
     for (int i = n; i % FMM_PAIR_MAX_LANES; i++) b->target[axis][i] = plane[axis][n - 1];
+    b->extent[axis][0] = b->extent[axis][1] = plane[axis][0];
+    if (sum->single_kernels) fmm_pair_converter()->extent(n, plane[axis], b->extent[axis]);
   }
 }
 
 /* The block's sums over one range, chunk of columns by chunk; guarded kernels take one column a time. */
-static void sum_range(const fmm_pair_sum *sum, block *b, const fmm_pair_sources *s) {
-  int step = s->may_coincide ? 1 : b->n_columns, components = sum->pair->info->components;
+void fmm_pair_range_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s) {
+  int step = fmm_pair_step(b, s->may_coincide), components = sum->pair->info->components;
   fmm_pair_form form = s->may_coincide ? FMM_PAIR_GUARDED : b->form;
   fmm_pair_call call = {.n_targets = b->n, .target = {b->target[0], b->target[1], b->target[2]}, .n_sources = s->n,
                         .source = {s->x, s->y, s->z}, .normal = {s->normal[0], s->normal[1], s->normal[2]}, .params = sum->params,
@@ -64,20 +63,20 @@ static void sum_range(const fmm_pair_sum *sum, block *b, const fmm_pair_sources 
 }
 
 /* Whether every sum is a finite number, by exponent bits. */
-static int all_finite(const block *b) {
+int fmm_pair_rows_finite(fmm_pair_rows rows, int n_rows, int n) {
   const uint64_t exponent = 0x7ff0000000000000u;
   uint64_t bad = 0;
-  for (int row = 0; row < b->n_values * b->n_columns; row++)
-    for (int i = 0; i < b->n; i++) {
+  for (int row = 0; row < n_rows; row++)
+    for (int i = 0; i < n; i++) {
       uint64_t bits;
-      memcpy(&bits, &b->sums[row][i], sizeof bits);
+      memcpy(&bits, &rows[row][i], sizeof bits);
       bad |= (bits & exponent) == exponent;
     }
   return !bad;
 }
 
 /* The block's sums over one range by the plain C reference, target by target and column by column. */
-static void sum_range_reference(const fmm_pair_sum *sum, block *b, const fmm_pair_sources *s) {
+static void sum_range_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s) {
   for (int c = 0; c < b->n_columns; c++) {
     const double *density[FMM_PAIR_MAX_COMPONENTS];
     for (int k = 0; k < sum->pair->info->components; k++) density[k] = s->density + k * s->component_stride + (b->column + c) * s->column_stride;
@@ -89,15 +88,13 @@ static void sum_range_reference(const fmm_pair_sum *sum, block *b, const fmm_pai
   }
 }
 
-typedef void range_function(const fmm_pair_sum *sum, block *b, const fmm_pair_sources *s);
-
-static void sum_ranges(const fmm_pair_sum *sum, block *b, int64_t n_ranges, const fmm_pair_sources *ranges, range_function *one) {
-  for (int row = 0; row < b->n_values * b->n_columns; row++) memset(b->sums[row], 0, sizeof b->sums[row]);
+static void sum_ranges(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges, fmm_pair_range_function *one) {
+  fmm_pair_rows_clear(b->sums, b->n_values * b->n_columns);
   for (int64_t r = 0; r < n_ranges; r++)
     if (ranges[r].n > 0) one(sum, b, &ranges[r]);
 }
 
-static void add_to_targets(const block *b, const fmm_pair_targets *t, int64_t begin) {
+static void add_to_targets(const fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin) {
   for (int v = 0; v < b->n_values; v++)
     for (int c = 0; c < b->n_columns; c++) {
       double *value = t->value + v * t->value_stride + (b->column + c) * t->column_stride + begin;
@@ -107,16 +104,16 @@ static void add_to_targets(const block *b, const fmm_pair_targets *t, int64_t be
 }
 
 void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges) {
-  block b;
+  fmm_pair_block b;
   b.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
   for (int64_t begin = 0; begin < targets->n; begin += FMM_PAIR_BLOCK) {
-    load_targets(&b, targets, begin);
+    load_targets(sum, &b, targets, begin);
     for (b.column = 0; b.column < sum->n_columns; b.column += b.n_columns) {
       int left = sum->n_columns - b.column;
       b.form = left >= 4 ? FMM_PAIR_COLUMNS_4 : left >= 2 ? FMM_PAIR_COLUMNS_2 : FMM_PAIR_COLUMNS_1;
       b.n_columns = chunk_columns[b.form];
-      if (sum->kernels) sum_ranges(sum, &b, n_ranges, ranges, sum_range);
-      if (!sum->kernels || !all_finite(&b)) sum_ranges(sum, &b, n_ranges, ranges, sum_range_reference);
+      if (sum->kernels) sum_ranges(sum, &b, n_ranges, ranges, sum->single_kernels ? fmm_pair_range_single : fmm_pair_range_double);
+      if (!sum->kernels || !fmm_pair_rows_finite(b.sums, b.n_values * b.n_columns, b.n)) sum_ranges(sum, &b, n_ranges, ranges, sum_range_reference);
       add_to_targets(&b, targets, begin);
     }
   }

@@ -20,9 +20,9 @@ typedef struct fmm_pair_sum {
   const fmm_pair *pair;
   const double *params; /* in scaled units; not copied */
   int n_columns, gradient;
-  fmm_pair_accuracy accuracy;
   double tolerance;     /* single: a block whose rounding may exceed it goes to double */
-  const struct fmm_pair_kernels *kernels; /* of this instruction set; NULL: the plain C reference */
+  const struct fmm_pair_kernels *kernels;        /* double, of this instruction set; NULL: the plain C reference */
+  const struct fmm_pair_kernels *single_kernels; /* NULL: all in double */
 } fmm_pair_sum;
 
 /* n sources with their densities: component k, column c, point j is density[k*component_stride + c*column_stride + j]. */

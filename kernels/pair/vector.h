@@ -64,7 +64,18 @@ VECTOR_FUNCTION fmm_vector vector_rsqrt(fmm_vector r2) {
 #endif
 }
 
-/* As above, and 0 at distance zero. */
+#if defined(FMM_SIMD_AVX512_BUILD) && defined(FMM_SINGLE)
+VECTOR_FUNCTION fmm_vector vector_min(fmm_vector a, fmm_vector b) { return (fmm_vector)_mm512_min_ps((__m512)a, (__m512)b); }
+#elif defined(FMM_SIMD_AVX2_BUILD) && defined(FMM_SINGLE)
+VECTOR_FUNCTION fmm_vector vector_min(fmm_vector a, fmm_vector b) { return (fmm_vector)_mm256_min_ps((__m256)a, (__m256)b); }
+#else
+VECTOR_FUNCTION fmm_vector vector_min(fmm_vector a, fmm_vector b) {
+  fmm_mask less = a < b;
+  return (fmm_vector)(((fmm_mask)a & less) | ((fmm_mask)b & ~less));
+}
+#endif
+
+/* vector_rsqrt, and 0 at distance zero. */
 VECTOR_FUNCTION fmm_vector vector_rsqrt_guarded(fmm_vector r2) { return (fmm_vector)((fmm_mask)vector_rsqrt(r2) & (r2 != 0)); }
 
 /* exp(x) = 2^n exp(f), |f| <= ln(2)/2, n rounded by adding 1.5 * 2^(mantissa bits); ln 2 in two parts (Cody & Waite, Software Manual for the

@@ -1,0 +1,32 @@
+/* Inside the pair-sum engine (pair_sums.c, pair_sums_single.c): one block of targets with the sums of a chunk of columns. */
+#ifndef FMM_PAIR_BLOCK_H
+#define FMM_PAIR_BLOCK_H
+#include <stdalign.h>
+
+#include "kernels/pair/pair_simd.h"
+
+typedef double fmm_pair_rows[FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS][FMM_PAIR_BLOCK];
+
+typedef struct fmm_pair_block {
+  alignas(64) double target[3][FMM_PAIR_BLOCK];
+  alignas(64) fmm_pair_rows sums; /* [value*n_columns + column] */
+  const double *x;                /* where the first target's x came from: tells whether targets and sources are the same points */
+  double extent[3][2];            /* of the targets, lowest and highest; single only */
+  int n, n_values, column, n_columns; /* column: the chunk's first */
+  fmm_pair_form form;
+} fmm_pair_block;
+
+/* Adds one range of sources to the block's sums. */
+typedef void fmm_pair_range_function(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s);
+fmm_pair_range_function fmm_pair_range_double, fmm_pair_range_single;
+
+/* Columns and values that a call of this form takes from a chunk; calls with sums in rows. */
+static inline int fmm_pair_step(const fmm_pair_block *b, int may_coincide) { return may_coincide ? 1 : b->n_columns; }
+
+int fmm_pair_rows_finite(fmm_pair_rows rows, int n_rows, int n);
+static inline void fmm_pair_rows_clear(fmm_pair_rows rows, int n_rows) {
+  for (int row = 0; row < n_rows; row++)
+    for (int i = 0; i < FMM_PAIR_BLOCK; i++) rows[row][i] = 0;
+}
+const fmm_pair_convert *fmm_pair_converter(void);
+#endif

@@ -1,0 +1,124 @@
+/* Single precision of the pair-sum engine: float products, double sums.
+ *
+ * Coordinates go to integers, "quanta", centred on the points of the piece (a block of targets with up to CHUNK sources): the
+ * longest half-extent is below 2^30 quanta, so a difference is exact in 32 bits and only the rounding of each point to a quantum counts. It
+ * moves a distance by 0.4 quanta (root of the mean square); at distance d a value of degree -k moves by 0.4 k / d of itself. Plain floats
+ * would move it by 128 times as much. A piece whose nearest pair is below 1/tolerance quanta, or that has a pair which
+ * coincides only after rounding, goes to double. True coincidences are one a target where targets and sources are the same points
+ * (equal points were merged), none that we know of otherwise; other counts go to double too.
+ * Densities are scaled by a power of two to at most 2^40, so that neither they nor powers of 1/r leave a float's range. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/pair/pair_block.h"
+
+enum { CHUNK = 256 };
+
+/* Sources and targets of a piece as the kernels take them. */
+typedef struct piece {
+  alignas(64) int32_t target[3][FMM_PAIR_BLOCK];
+  alignas(64) int32_t source[3][CHUNK];
+  alignas(64) float normal[3][CHUNK];
+  alignas(64) float density[FMM_PAIR_MAX_COMPONENTS * FMM_PAIR_MAX_COLUMNS][CHUNK]; /* [component*n_columns + column] */
+  alignas(64) int32_t zeros[FMM_PAIR_BLOCK];
+  alignas(64) float nearest[FMM_PAIR_MAX_LANES];
+  alignas(64) fmm_pair_rows sums;
+  double params[FMM_MAX_PARAMS];
+  double quanta_per_unit, density_factor; /* unit: of the tree's scaled coordinates */
+  double length;                          /* of the kernel's unit of length, in quanta */
+} piece;
+
+static void convert_points(const fmm_pair_convert *convert, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
+  const double *const plane[3] = {s->x, s->y, s->z};
+  double extent[3][2], half = 0;
+  for (int axis = 0; axis < 3; axis++) {
+    memcpy(extent[axis], b->extent[axis], sizeof extent[axis]);
+    convert->extent(s->n, plane[axis], extent[axis]);
+    half = fmax(half, 0.5 * extent[axis][1] - 0.5 * extent[axis][0]);
+  }
+  int exponent = 0;
+  frexp(half, &exponent); /* half < 2^exponent */
+  p->quanta_per_unit = ldexp(1, half > 0 ? (30 - exponent < 900 ? 30 - exponent : 900) : 0);
+  for (int axis = 0; axis < 3; axis++) {
+    double centre = 0.5 * extent[axis][0] + 0.5 * extent[axis][1];
+    convert->quanta(s->n, plane[axis], centre, p->quanta_per_unit, p->source[axis]);
+    convert->quanta((b->n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES, b->target[axis], centre, p->quanta_per_unit, p->target[axis]);
+    if (s->normal[axis]) convert->scaled(s->n, s->normal[axis], 1, p->normal[axis]);
+  }
+}
+
+static void convert_densities(const fmm_pair_convert *convert, const fmm_pair_block *b, int components, const fmm_pair_sources *s, piece *p) {
+  double range[2] = {0, 0};
+  for (int k = 0; k < components; k++)
+    for (int c = 0; c < b->n_columns; c++) convert->extent(s->n, s->density + k * s->component_stride + (b->column + c) * s->column_stride, range);
+  int exponent = 0;
+  double largest = fmax(-range[0], range[1]);
+  if (largest > 0) frexp(largest, &exponent);
+  p->density_factor = ldexp(1, exponent > -900 ? 40 - exponent : 940);
+  for (int k = 0; k < components; k++)
+    for (int c = 0; c < b->n_columns; c++)
+      convert->scaled(s->n, s->density + k * s->component_stride + (b->column + c) * s->column_stride, p->density_factor, p->density[k * b->n_columns + c]);
+}
+
+static void convert_params(const fmm_pair_info *info, const double *params, piece *p) {
+  p->length = info->has_degree ? 1 : FMM_PAIR_QUANTA_OF_UNIT;
+  int scale = ilogb(p->quanta_per_unit / p->length);
+  for (int k = 0; k < info->n_params; k++) p->params[k] = ldexp(params[k], info->params[k].length_power * scale);
+}
+
+static void sum_piece(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
+  int step = fmm_pair_step(b, s->may_coincide), components = sum->pair->info->components;
+  fmm_pair_form form = s->may_coincide ? FMM_PAIR_GUARDED : b->form;
+  fmm_pair_call call = {.n_targets = b->n, .target = {p->target[0], p->target[1], p->target[2]}, .n_sources = s->n,
+                        .source = {p->source[0], p->source[1], p->source[2]}, .normal = {p->normal[0], p->normal[1], p->normal[2]},
+                        .params = p->params, .sums_step = b->n_columns / step, .nearest = p->nearest, .zeros = p->zeros};
+  memset(p->zeros, 0, sizeof p->zeros);
+  for (int l = 0; l < FMM_PAIR_MAX_LANES; l++) p->nearest[l] = 3e38f;
+  fmm_pair_rows_clear(p->sums, b->n_values * b->n_columns);
+  for (int first = 0; first < b->n_columns; first += step) {
+    for (int k = 0; k < components; k++)
+      for (int c = 0; c < step; c++) call.density[k * step + c] = p->density[k * b->n_columns + first + c];
+    call.sums = p->sums + first;
+    sum->single_kernels->run[sum->gradient][form](&call);
+  }
+}
+
+/* Whether the piece's rounding is within the tolerance and its zero distances are true ones. */
+static int acceptable(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
+  float nearest = p->nearest[0];
+  for (int l = 1; l < FMM_PAIR_MAX_LANES; l++) nearest = p->nearest[l] < nearest ? p->nearest[l] : nearest;
+  if (!(sqrt(nearest) * p->length * sum->tolerance >= 1)) return 0;
+  for (int i = 0; s->may_coincide && i < b->n; i++) {
+    uintptr_t at = (uintptr_t)(b->x + i), begin = (uintptr_t)s->x, end = (uintptr_t)(s->x + s->n);
+    if (p->zeros[i] != (at >= begin && at < end ? b->n_columns : 0)) return 0;
+  }
+  return fmm_pair_rows_finite(p->sums, b->n_values * b->n_columns, b->n);
+}
+
+/* Sums of quanta and scaled densities to the block's units. Quanta are powers of two, so the factors are exact. */
+static void add_piece(const fmm_pair_sum *sum, fmm_pair_block *b, piece *p) {
+  double scale = p->quanta_per_unit / p->length, potential = pow(scale, -sum->pair->info->degree) / p->density_factor, gradient = potential * scale;
+  for (int v = 0; v < b->n_values; v++)
+    for (int c = 0; c < b->n_columns; c++) {
+      double factor = sum->gradient && v % 4 ? gradient : potential, *to = b->sums[v * b->n_columns + c];
+      const double *from = p->sums[v * b->n_columns + c];
+      for (int i = 0; i < b->n; i++) to[i] += factor * from[i];
+    }
+}
+
+void fmm_pair_range_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s) {
+  const fmm_pair_convert *convert = fmm_pair_converter();
+  piece p;
+  for (int64_t begin = 0; begin < s->n; begin += CHUNK) {
+    fmm_pair_sources part = *s;
+    part.n = s->n - begin < CHUNK ? s->n - begin : CHUNK;
+    part.x += begin, part.y += begin, part.z += begin, part.density += begin;
+    for (int axis = 0; axis < 3 && s->normal[0]; axis++) part.normal[axis] += begin;
+    convert_points(convert, b, &part, &p);
+    convert_densities(convert, b, sum->pair->info->components, &part, &p);
+    convert_params(sum->pair->info, sum->params, &p);
+    sum_piece(sum, b, &part, &p);
+    if (acceptable(sum, b, &part, &p)) add_piece(sum, b, &p);
+    else fmm_pair_range_double(sum, b, &part);
+  }
+}
