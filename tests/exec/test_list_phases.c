@@ -1,0 +1,131 @@
+/* The phases U, W and X on real trees: optimised against plain C reference, and the same bits for any number of threads and any cut of the
+ * rows. Bounds are those of test_pair_sums.c, on the relative L2 norm: double rounding grows with the terms summed (a few thousand). */
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/phase.h"
+#include "runtime/generate.h"
+#include "runtime/memory.h"
+
+enum { N = 1500, COLUMNS = 3, ORDER = 4, MAX_VALUES = 12 };
+
+typedef struct fixture {
+  fmm_tree tree;
+  fmm_lists lists;
+  fmm_operators *operators;
+  fmm_state state;
+  double params[FMM_MAX_PARAMS];
+  double *density, *equivalent, *potential, *check;
+  int64_t n_potential, n_check;
+} fixture;
+
+static double *random_values(int64_t n, uint64_t seed) {
+  double *values;
+  assert_ok(FMM_ALLOCATE(&values, n, "test values"));
+  assert_ok(fmm_generate_densities("signed", n, seed, values, 1));
+  return values;
+}
+
+/* Ellipsoid: adaptive, all lists are there. other_targets: half of them sources, half between. */
+static void make(fixture *f, const char *kernel, int gradient, int other_targets) {
+  static double sources[N][3], targets[N][3];
+  const fmm_tree_options options = {.leaf_size = 20, .root_scale = 1};
+  const fmm_pair *pair;
+  *f = (fixture){.n_check = 0};
+  assert_ok(fmm_generate_points("ellipsoid", N, 7, sources[0], 1));
+  assert_ok(fmm_generate_points("plummer", N, 8, targets[0], 1));
+  for (int i = 0; i < N; i++)
+    for (int a = 0; a < 3; a++) targets[i][a] = i % 2 ? sources[i][a] : 0.05 * targets[i][a];
+  assert_ok(fmm_tree_build(&f->tree, N, sources[0], NULL, other_targets ? N : 0, other_targets ? targets[0] : NULL, &options, 1));
+  assert_ok(fmm_lists_build(&f->lists, &f->tree, 8, 1));
+  assert_true(f->lists.u.n_entries > 0 && f->lists.w.n_entries > 0 && f->lists.x.n_entries > 0);
+  assert_ok(fmm_pair_find(kernel, &pair));
+  assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, f->params));
+  assert_ok(fmm_operators_create(&f->operators, pair, f->params, ORDER, fmm_half_width(&f->tree, 0), f->tree.n_levels, 1));
+  int64_t box_values = (int64_t)f->tree.n_boxes * COLUMNS * f->operators->n;
+  f->density = random_values((int64_t)pair->info->components * COLUMNS * f->tree.sources.n, 3);
+  f->equivalent = random_values(box_values, 4);
+  f->n_check = box_values;
+  f->n_potential = (int64_t)pair->info->outputs * (gradient ? 4 : 1) * COLUMNS * f->tree.targets.n;
+  assert_ok(FMM_ALLOCATE_ZERO(&f->potential, f->n_potential, "test potential"));
+  assert_ok(FMM_ALLOCATE_ZERO(&f->check, f->n_check, "test check potentials"));
+  f->state = (fmm_state){.tree = &f->tree, .lists = &f->lists, .pair = pair, .params = f->params, .operators = f->operators,
+                         .n_columns = COLUMNS, .gradient = gradient, .threads = 1, .tolerance = 1e-12, .density = f->density,
+                         .potential = f->potential, .up_equivalent = f->equivalent, .down_check = f->check};
+}
+
+static void release(fixture *f) {
+  FMM_FREE(&f->density);
+  FMM_FREE(&f->equivalent);
+  FMM_FREE(&f->potential);
+  FMM_FREE(&f->check);
+  fmm_operators_destroy(&f->operators);
+  fmm_lists_free(&f->lists);
+  fmm_tree_free(&f->tree);
+}
+
+static int64_t rows_of(const fixture *f, fmm_phase phase) {
+  return phase == FMM_PHASE_ULIST ? f->lists.u.n_rows : phase == FMM_PHASE_WLIST ? f->lists.w.n_rows : f->lists.x.n_rows;
+}
+
+/* A copy of what the phase writes, from zero; the rows in `parts` ranges. */
+static double *result_of(fixture *f, const fmm_phase_impl *impl, int threads, int parts) {
+  double *values = impl->phase == FMM_PHASE_XLIST ? f->check : f->potential, *copy;
+  int64_t n = impl->phase == FMM_PHASE_XLIST ? f->n_check : f->n_potential, rows = rows_of(f, impl->phase);
+  f->state.threads = threads;
+  memset(values, 0, (size_t)n * sizeof *values);
+  if (impl->reserve) assert_ok(impl->reserve(&f->state));
+  for (int k = 0; k < parts; k++) assert_ok(impl->run(&f->state, rows * k / parts, rows * (k + 1) / parts));
+  if (impl->release) impl->release(&f->state);
+  assert_ok(FMM_ALLOCATE(&copy, n, "test results"));
+  memcpy(copy, values, (size_t)n * sizeof *values);
+  return copy;
+}
+
+static double relative_l2(int64_t n, const double *a, const double *b) {
+  double difference = 0, size = 0;
+  for (int64_t i = 0; i < n; i++) difference += (a[i] - b[i]) * (a[i] - b[i]), size += b[i] * b[i];
+  assert_true(size > 0);
+  return sqrt(difference / size);
+}
+
+static void compare(fixture *f, const fmm_phase_impl *fast, const fmm_phase_impl *plain, fmm_precision precision, double tolerance, double bound) {
+  int64_t n = fast->phase == FMM_PHASE_XLIST ? f->n_check : f->n_potential;
+  f->state.precision[fast->phase] = precision;
+  f->state.tolerance = tolerance;
+  double *expected = result_of(f, plain, 1, 1), *one = result_of(f, fast, 1, 1), *four = result_of(f, fast, 4, 1), *cut = result_of(f, fast, 3, 5);
+  double error = relative_l2(n, one, expected);
+  if (!(error <= bound)) fail_msg("%s %s gradient %d tolerance %g: error %g", fast->name, f->state.pair->info->name, f->state.gradient, tolerance, error);
+  if (memcmp(one, four, (size_t)n * sizeof *one)) fail_msg("%s: other bits with four threads", fast->name);
+  if (memcmp(one, cut, (size_t)n * sizeof *one)) fail_msg("%s: other bits in five pieces", fast->name);
+  FMM_FREE(&expected);
+  FMM_FREE(&one);
+  FMM_FREE(&four);
+  FMM_FREE(&cut);
+}
+
+static void compare_all(const fmm_phase_impl *fast, const fmm_phase_impl *plain) {
+  for (int k = 0; fmm_pairs[k]; k++)
+    for (int variant = 0; variant < 4; variant++) {
+      fixture f;
+      make(&f, fmm_pairs[k]->info->name, variant & 1, variant >> 1);
+      compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-12, 1e-14);
+      compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-6, 1e-6);
+      compare(&f, fast, plain, FMM_PRECISION_SINGLE, 1e-6, 1e-6);
+      compare(&f, fast, plain, FMM_PRECISION_MIXED, 1e-3, 1e-3);
+      release(&f);
+    }
+}
+
+static void ulist_matches_its_reference_with_the_same_bits_for_any_threads(void **state) { compare_all(&fmm_ulist_cpu, &fmm_ulist_reference); }
+static void wlist_matches_its_reference_with_the_same_bits_for_any_threads(void **state) { compare_all(&fmm_wlist_cpu, &fmm_wlist_reference); }
+static void xlist_matches_its_reference_with_the_same_bits_for_any_threads(void **state) { compare_all(&fmm_xlist_cpu, &fmm_xlist_reference); }
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(ulist_matches_its_reference_with_the_same_bits_for_any_threads),
+                                     cmocka_unit_test(wlist_matches_its_reference_with_the_same_bits_for_any_threads),
+                                     cmocka_unit_test(xlist_matches_its_reference_with_the_same_bits_for_any_threads)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
