@@ -41,14 +41,15 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
   return FMM_OK;
 }
 
+/* n x n operators; with parity check-to-equivalent factors are eight blocks of n/8, and the products of all eight children cost one n x n
+ * (kernels/operators.h); without, eight. Up and down do the same, transposed. */
 fmm_box_work fmm_box_work_of(const fmm_count_case *what) {
-  double n = fmm_count_unknowns(what), columns = what->n_columns;
-  double product = 2 * n * n * columns; /* one n x n operator on every column */
-  return (fmm_box_work){.up_leaf_flops = product,   /* U^T of the check potentials; V S^-1 is up_box */
-                        .up_child_flops = product,  /* M2M of one child, U^T multiplied in */
-                        .up_box_flops = product,    /* V S^-1 */
-                        .down_flops = 2 * product,  /* U^T of the check potentials, V S^-1 */
-                        .down_parent_flops = product, /* L2L of the parent, U^T multiplied in */
-                        .box_bytes = 8 * n * columns,
-                        .operator_bytes = 8 * n * n};
+  double n = fmm_count_unknowns(what), product = 2 * n * n * what->n_columns;
+  int parity = what->pair->parity != FMM_PARITY_NONE;
+  double factor = parity ? 1.0 / 8 : 1, children = parity ? 1 : 8;
+  return (fmm_box_work){.leaf_flops = 2 * factor * product,
+                        .parent_flops = (children + factor) * product,
+                        .box_bytes = 8 * n * what->n_columns,
+                        .leaf_operator_bytes = 2 * factor * 8 * n * n,
+                        .parent_operator_bytes = (children + factor) * 8 * n * n};
 }

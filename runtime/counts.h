@@ -67,8 +67,8 @@ extern fmm_phase_cost *const fmm_phase_costs[FMM_N_PHASES];
 /* First level whose boxes have equivalent densities: boxes of coarser levels are all adjacent and are in no list. */
 enum { FMM_FIRST_FAR_LEVEL = 2 };
 
-/* Work of one up or down step of a box, of one V box and of one V block, shared by exact counts and by estimates from distributions. */
-typedef struct fmm_box_work { double up_leaf_flops, up_child_flops, up_box_flops, down_flops, down_parent_flops, box_bytes, operator_bytes; } fmm_box_work;
+/* Work of one box of up or down, of one V box and of one V block, shared by the exact counts and by tests. */
+typedef struct fmm_box_work { double leaf_flops, parent_flops, box_bytes, leaf_operator_bytes, parent_operator_bytes; } fmm_box_work;
 fmm_box_work fmm_box_work_of(const fmm_count_case *what);
 typedef struct fmm_vlist_work { double frequencies, transform_flops, block_flops, spectrum_bytes, operator_bytes; } fmm_vlist_work;
 fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what);

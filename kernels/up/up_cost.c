@@ -1,8 +1,8 @@
 /* Work of the up phase: P2M at leaves, M2M from children, from the finest level to level 2 (coarser equivalents are in no list).
- *   leaf: sources x n_surface kernel evaluations, then U^T and V S^-1: 2 products of n x n
- *   box:  one product a child (M2M with U^T multiplied in), one V S^-1
+ *   leaf:   sources x n_surface kernel evaluations, then both factors of check-to-equivalent
+ *   parent: the eight M2M together (absent children included), then the second factor
  * A level reads its operators once, its sources and its children's densities once, and writes its own densities.
- * Reference: Ying, Biros, Zorin 2004, section 3.2; layout of operators: kernels/operators.h. */
+ * Reference: Ying, Biros, Zorin 2004, section 3.2; operators and their parity blocks: kernels/operators.h. */
 #include "runtime/counts.h"
 
 static int has_sources(const fmm_tree *tree, int32_t box) { return tree->source_end[box] > tree->source_begin[box]; }
@@ -11,17 +11,14 @@ static void add_leaf(const fmm_tree *tree, int32_t box, const fmm_count_case *wh
   double sources = (double)(tree->source_end[box] - tree->source_begin[box]);
   double pairs = sources * fmm_surface_size(what->order);
   work->pairs += pairs;
-  work->flops += pairs * fmm_pair_flops(what->pair, 0, what->n_columns) + w->up_leaf_flops + w->up_box_flops;
+  work->flops += pairs * fmm_pair_flops(what->pair, 0, what->n_columns) + w->leaf_flops;
   work->bytes += sources * fmm_source_bytes(what);
 }
 
 static void add_parent(const fmm_tree *tree, int32_t box, const fmm_box_work *w, fmm_work *work) {
   for (int32_t c = tree->first_child[box]; c < tree->first_child[box] + tree->n_children[box]; c++)
-    if (has_sources(tree, c)) {
-      work->flops += w->up_child_flops;
-      work->bytes += w->box_bytes;
-    }
-  work->flops += w->up_box_flops;
+    if (has_sources(tree, c)) work->bytes += w->box_bytes;
+  work->flops += w->parent_flops;
 }
 
 fmm_status fmm_up_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
@@ -37,7 +34,7 @@ fmm_status fmm_up_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_c
       level[l].entries += 1;
       level[l].bytes += w.box_bytes;
     }
-    level[l].bytes += w.operator_bytes * ((any_leaf || any_parent) + any_leaf + 8 * any_parent); /* V S^-1, U^T, eight M2M */
+    level[l].bytes += any_leaf * w.leaf_operator_bytes + any_parent * w.parent_operator_bytes;
   }
   return FMM_OK;
 }

@@ -1,5 +1,5 @@
-/* Work of the V list, M2L by FFT on the grid of 2p points an edge, products blocked over siblings:
- *   each source box with a product:  one forward real transform a component and column, 2.5 n log2 n flops, n = (2p)^3
+/* Work of the V list, M2L by FFT on the lattice of L = 2p-1 points an edge, products blocked over siblings:
+ *   each source box with a product:  one forward real transform a component and column, 2.5 n log2 n flops, n = L^3
  *   each pair of parents:            an 8x8 complex matrix a frequency and pair of components, 8 flops a complex multiply-add,
  *                                    absent and adjacent children included (the form multiplies by zero there)
  *   each target box with a product:  one inverse transform
@@ -13,12 +13,13 @@
 
 fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what) {
   double p = what->order, components = what->pair->equivalent_components, columns = what->n_columns;
-  double grid = 2 * p, points = grid * grid * grid, frequencies = grid * grid * (p + 1);
+  double grid = 2 * p - 1, points = grid * grid * grid, frequencies = grid * grid * p;
+  double offsets = what->pair->parity == FMM_PARITY_NONE ? 343 : 64; /* box offsets kept, kernels/operators.h */
   return (fmm_vlist_work){.frequencies = frequencies,
                           .transform_flops = 2.5 * points * log2(points) * components * columns,
                           .block_flops = 8.0 * 64 * frequencies * components * components * columns,
                           .spectrum_bytes = 16 * frequencies * components * columns,
-                          .operator_bytes = 16 * 343 * frequencies * components * components};
+                          .operator_bytes = 16 * offsets * frequencies * components * components};
 }
 
 /* Octants (bit mask) of a box's children that have points in [begin, end). */

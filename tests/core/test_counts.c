@@ -3,6 +3,7 @@
 #include "test.h"
 #include "runtime/counts.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 extern const fmm_pair_info fmm_info_laplace, fmm_info_stokes;
@@ -99,25 +100,37 @@ static void vlist_counts_every_pair_of_boxes_that_is_not_adjacent(void **state) 
     for (int b = 0; b < LEAVES; b++) pairs += !adjacent(a, b);
   assert_true(c.total[FMM_PHASE_VLIST].pairs == pairs);
   assert_true(c.total[FMM_PHASE_VLIST].entries == 56);
-  double n = 8 * 8 * 8, frequencies = 8 * 8 * 5, transform = 2.5 * n * 9; /* grid of 2p = 8 points an edge, log2 n = 9 */
-  assert_true(c.total[FMM_PHASE_VLIST].flops == 2 * LEAVES * transform + 56 * 64 * 8 * frequencies);
+  double n = 7 * 7 * 7, frequencies = 7 * 7 * 4, transform = 2.5 * n * log2(n); /* lattice of 2p - 1 = 7 points an edge */
+  assert_true(fabs(c.total[FMM_PHASE_VLIST].flops / (2 * LEAVES * transform + 56 * 64 * 8 * frequencies) - 1) < 1e-14);
   double spectrum = 16 * frequencies, box = 8 * 56; /* 6 (p-1)^2 + 2 = 56 surface points */
-  assert_true(c.total[FMM_PHASE_VLIST].bytes == 2 * LEAVES * (2 * spectrum + box) + 343 * spectrum);
+  assert_true(c.total[FMM_PHASE_VLIST].bytes == 2 * LEAVES * (2 * spectrum + box) + 64 * spectrum);
 }
 
-static void up_and_down_count_points_times_surface_and_three_products(void **state) {
+static void up_and_down_count_points_times_surface_and_parity_blocks(void **state) {
   fmm_counts c = count(&fmm_info_laplace, 4, 1, 0);
   double pairs = LEAVES * Q * 56.0, product = 2.0 * 56 * 56;
   assert_true(c.total[FMM_PHASE_UP].pairs == pairs && c.total[FMM_PHASE_DOWN].pairs == pairs);
-  assert_true(c.total[FMM_PHASE_UP].flops == 11 * pairs + LEAVES * 2 * product);   /* U^T, V S^-1; levels 0 and 1 are in no list */
-  assert_true(c.total[FMM_PHASE_DOWN].flops == 11 * pairs + LEAVES * 2 * product); /* level 2 has no L2L */
+  assert_true(c.total[FMM_PHASE_UP].flops == 11 * pairs + LEAVES * 2 * product / 8); /* two factors; levels 0 and 1 are in no list */
+  assert_true(c.total[FMM_PHASE_DOWN].flops == 11 * pairs + LEAVES * 2 * product / 8);
   assert_true(c.total[FMM_PHASE_WLIST].flops == 0 && c.total[FMM_PHASE_XLIST].entries == 0);
+}
+
+/* Without parity a factor is one n x n product, and a parent's children need eight. */
+static void box_work_without_parity_is_dense(void **state) {
+  fmm_pair_info plain = fmm_info_laplace;
+  plain.parity = FMM_PARITY_NONE;
+  fmm_count_case what = {.pair = &plain, .order = 4, .n_columns = 2};
+  fmm_box_work w = fmm_box_work_of(&what);
+  double product = 2.0 * 56 * 56 * 2;
+  assert_true(w.leaf_flops == 2 * product && w.parent_flops == 9 * product && w.parent_operator_bytes == 9 * 8.0 * 56 * 56);
+  what.pair = &fmm_info_laplace;
+  assert_true(fmm_box_work_of(&what).parent_flops == product + product / 8);
 }
 
 static void columns_components_and_gradients_enter_each_term(void **state) {
   fmm_counts one = count(&fmm_info_stokes, 4, 1, 0), two = count(&fmm_info_stokes, 4, 2, 1);
   double surface = 56, n = 3 * surface;
-  assert_true(one.total[FMM_PHASE_UP].flops == LEAVES * Q * surface * fmm_info_stokes.flops + LEAVES * 4 * n * n);
+  assert_true(one.total[FMM_PHASE_UP].flops == LEAVES * Q * surface * fmm_info_stokes.flops + LEAVES * 4 * n * n / 8);
   double pair_flops = fmm_info_stokes.gradient_flops + 2 * 3 * 3 * 4; /* second column: a multiply-add a component, output, derivative */
   assert_true(two.total[FMM_PHASE_ULIST].flops == two.total[FMM_PHASE_ULIST].pairs * pair_flops);
   assert_true(two.total[FMM_PHASE_VLIST].flops == 2 * one.total[FMM_PHASE_VLIST].flops);
@@ -148,7 +161,8 @@ static void failed_allocation_is_a_memory_error(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(ulist_of_a_uniform_tree_is_equation_2),
                                      cmocka_unit_test(vlist_counts_every_pair_of_boxes_that_is_not_adjacent),
-                                     cmocka_unit_test(up_and_down_count_points_times_surface_and_three_products),
+                                     cmocka_unit_test(up_and_down_count_points_times_surface_and_parity_blocks),
+                                     cmocka_unit_test(box_work_without_parity_is_dense),
                                      cmocka_unit_test(columns_components_and_gradients_enter_each_term),
                                      cmocka_unit_test(boxes_without_sources_or_targets_count_nothing),
                                      cmocka_unit_test(failed_allocation_is_a_memory_error)};

@@ -30,7 +30,7 @@ static inline fmm_counts full_tree(double n, int depth, int order) {
     if (l < 2) continue;
     c.level[FMM_PHASE_VLIST][l] = (fmm_work){.flops = entries * v.block_flops + 2 * boxes * v.transform_flops, .entries = entries,
                                              .bytes = 4 * boxes * v.spectrum_bytes};
-    double products = 2 * box.down_flops / 2 * boxes, surface = l == depth ? n * c.n_surface : 0;
+    double products = boxes * (l == depth ? box.leaf_flops : box.parent_flops), surface = l == depth ? n * c.n_surface : 0;
     c.level[FMM_PHASE_UP][l] = (fmm_work){.pairs = surface, .flops = products + 11 * surface, .bytes = boxes * box.box_bytes, .entries = boxes};
     c.level[FMM_PHASE_DOWN][l] = c.level[FMM_PHASE_UP][l];
   }
