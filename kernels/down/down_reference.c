@@ -1,0 +1,65 @@
+/* Down, plain C reference: box by box with the operators applied to one vector at a time, pair sums by definition, double. */
+#include <string.h>
+
+#include "kernels/operators_parts.h"
+#include "kernels/pair/pair_reference.h"
+#include "kernels/phase.h"
+
+typedef struct vectors { double *coefficients, *scratch, *x, *y, *z; } vectors;
+
+static int64_t place_of(const fmm_state *state, int32_t box, int column) { return ((int64_t)box * state->n_columns + column) * state->operators->n; }
+
+static void l2l(const fmm_state *state, int32_t box, const vectors *v) {
+  const fmm_tree *tree = state->tree;
+  const fmm_operators *o = state->operators;
+  const fmm_level_operators *set = fmm_operators_at(o, tree->level[box]);
+  for (int c = 0; c < state->n_columns; c++) {
+    fmm_apply_first(o, set->down_first, state->down_check + place_of(state, box, c), v->coefficients, v->scratch);
+    for (int32_t child = tree->first_child[box]; child < tree->first_child[box] + tree->n_children[box]; child++)
+      if (tree->target_end[child] > tree->target_begin[child])
+        fmm_apply_l2l(o, set, tree->octant[child], v->coefficients, state->down_check + place_of(state, child, c), v->scratch);
+  }
+}
+
+static void l2p(const fmm_state *state, int32_t box, const vectors *v) {
+  const fmm_tree *tree = state->tree;
+  const fmm_operators *o = state->operators;
+  const fmm_level_operators *set = fmm_operators_at(o, tree->level[box]);
+  double h = fmm_half_width(tree, tree->level[box]), scale = fmm_operators_scale(o, h);
+  int64_t first = tree->target_begin[box];
+  for (int i = 0; i < o->n_surface; i++) {
+    v->x[i] = tree->center_x[box] + FMM_OUTER_RADIUS * h * o->surface[3 * i];
+    v->y[i] = tree->center_y[box] + FMM_OUTER_RADIUS * h * o->surface[3 * i + 1];
+    v->z[i] = tree->center_z[box] + FMM_OUTER_RADIUS * h * o->surface[3 * i + 2];
+  }
+  for (int c = 0; c < state->n_columns; c++) {
+    double *equivalent = state->down_equivalent + place_of(state, box, c);
+    fmm_apply_first(o, set->down_first, state->down_check + place_of(state, box, c), v->coefficients, v->scratch);
+    fmm_apply_second(o, set->down_second, v->coefficients, equivalent, v->scratch);
+    for (int i = 0; i < o->n; i++) equivalent[i] /= scale;
+  }
+  const double *normal[3] = {NULL};
+  fmm_reference_points source = {o->n_surface, v->x, v->y, v->z};
+  fmm_reference_points target = {tree->target_end[box] - first, tree->targets.x + first, tree->targets.y + first, tree->targets.z + first};
+  fmm_reference_planes density = {state->down_equivalent + place_of(state, box, 0), o->n_surface, o->n};
+  fmm_reference_planes value = {state->potential + first, state->n_columns * tree->targets.n, tree->targets.n};
+  fmm_reference_add(state->pair, state->params, state->n_columns, state->gradient, &source, normal, &density, &target, &value);
+}
+
+static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
+  const fmm_tree *tree = state->tree;
+  int n = state->operators->n, ns = state->operators->n_surface;
+  double *work = NULL;
+  FMM_TRY(FMM_ALLOCATE(&work, 3 * n + 3 * ns, "down reference vectors"));
+  vectors v = {work, work + n, work + 3 * n, work + 3 * n + ns, work + 3 * n + 2 * ns};
+  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++)
+    for (int32_t box = tree->level_begin[l]; box < tree->level_begin[l + 1]; box++) {
+      if (tree->target_end[box] == tree->target_begin[box]) continue;
+      if (tree->first_child[box] < 0) l2p(state, box, &v);
+      else l2l(state, box, &v);
+    }
+  FMM_FREE(&work);
+  return FMM_OK;
+}
+
+const fmm_phase_impl fmm_down_reference = {.phase = FMM_PHASE_DOWN, .device = FMM_DEVICE_CPU, .name = "down_reference", .run = run};
