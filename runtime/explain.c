@@ -1,0 +1,63 @@
+/* What a plan chose and why, as text for people: tree, order, precision, every phase's prediction and limit, every schedule. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "plan.h"
+
+typedef struct text { char *buffer; size_t capacity, used; } text;
+
+static void __attribute__((format(printf, 2, 3))) say(text *t, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  int n = vsnprintf(t->buffer ? t->buffer + (t->used < t->capacity ? t->used : t->capacity) : NULL, t->used < t->capacity ? t->capacity - t->used : 0,
+                    format, arguments);
+  va_end(arguments);
+  if (n > 0) t->used += (size_t)n;
+}
+
+static const char *precision_name(fmm_precision p) {
+  static const char *const names[] = {"auto", "double", "mixed", "single"};
+  return names[p];
+}
+
+static void say_phases(text *t, const fmm_setup *s) {
+  say(t, "phase   device  precision  predicted s  measured s  hardware limit s\n");
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+    const fmm_plan_info *i = &s->info;
+    say(t, "%-7s %-7s %-9s %12.3e %11.3e %17.3e\n", fmm_phase_names[phase], i->device[phase] == FMM_DEVICE_GPU ? "gpu" : "cpu", precision_name(i->precision[phase]),
+        i->phase_predicted_s[phase], i->phase_measured_s[phase], i->phase_limit_s[phase]);
+  }
+}
+
+static void say_schedules(text *t, const fmm_setup *s) {
+  for (int k = 0; fmm_schedules[k]; k++) {
+    fmm_assignment assignment;
+    fmm_makespan makespan;
+    fmm_schedules[k]->assign(&s->costs, s->state.precision, &assignment);
+    fmm_makespan_of(&s->costs, &assignment, &makespan);
+    if (makespan.feasible) say(t, "schedule %-8s %.3e s%s\n", fmm_schedules[k]->name, makespan.seconds, fmm_schedules[k]->kind == s->assignment.kind ? "  <- chosen" : "");
+    else say(t, "schedule %-8s cannot run: %s\n", fmm_schedules[k]->name, makespan.reason ? makespan.reason : "no device");
+  }
+}
+
+fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity, size_t *needed) {
+  if (!plan || (!buffer && capacity)) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_explain: %s is NULL", plan ? "buffer" : "plan");
+  if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "this plan has no points yet; call fmm_plan_set_points first");
+  const fmm_setup *s = plan->setup;
+  const fmm_plan_info *i = &s->info;
+  text t = {capacity ? buffer : NULL, capacity, 0};
+  say(&t, "plan %s: kernel %s, tolerance %g, %s\n", i->plan_id, plan->pair->info->name, plan->options.tolerance,
+      plan->options.gradient ? "potential and gradient" : "potential");
+  say(&t, "%lld sources, %lld targets; order %d (%d surface points); leaf size %d, root scale %.4g: %lld leaves, %lld boxes, %d levels%s\n", (long long)i->n_sources,
+      (long long)i->n_targets, i->order, fmm_surface_size(i->order), i->leaf_size, i->root_scale, (long long)i->n_leaves, (long long)i->n_boxes, i->n_levels,
+      s->n_nested ? ", clusters below the finest cell" : "");
+  say(&t, "%d threads; %.1f MB on the host; machine profile: %s\n", i->threads, (double)i->host_bytes / 1e6,
+      i->profile_path[0] ? i->profile_path : "none, nominal rates (fmm-calibrate measures this machine)");
+  say_phases(&t, s);
+  say_schedules(&t, s);
+  say(&t, "predicted %.3e s%s\n", i->predicted_s, i->last_evaluation_s > 0 ? "" : ", not run yet");
+  if (i->last_evaluation_s > 0) say(&t, "latest evaluation %.3e s\n", i->last_evaluation_s);
+  if (needed) *needed = t.used + 1;
+  return FMM_OK;
+}

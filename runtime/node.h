@@ -1,0 +1,9 @@
+/* The machine a plan prices with: the profile found by the rules of model/machine.h, or nominal rates when there is none. */
+#ifndef FMM_NODE_H
+#define FMM_NODE_H
+#include "model/machine.h"
+
+/* profile_path NULL: $FMM_PROFILE, the user's by fingerprint, the system's; none of them: nominal rates (machine->path is ""). A profile
+ * that is named, or found and damaged, is an error; one found by fingerprint fits by construction. */
+fmm_status fmm_node_machine(const char *profile_path, fmm_machine *machine);
+#endif

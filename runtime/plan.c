@@ -1,0 +1,104 @@
+/* Life cycle of a plan: create, set points, inform, destroy. Execution is in execute.c, the making of a setup in setup.c. */
+#include "plan.h"
+
+#include <string.h>
+
+#include "cores.h"
+#include "file.h"
+#include "node.h"
+#include "options.h"
+
+static fmm_status keep_profile_path(fmm_plan *plan) {
+  const char *path = plan->options.profile_path;
+  if (!path) return FMM_OK;
+  if (strlen(path) >= sizeof plan->profile_path) return FMM_FAIL(FMM_ERR_ARGUMENT, "profile path of %zu characters is too long (at most %zu)", strlen(path), sizeof plan->profile_path - 1);
+  strcpy(plan->profile_path, path);
+  plan->options.profile_path = plan->profile_path;
+  return FMM_OK;
+}
+
+static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options) {
+  FMM_TRY(fmm_options_copy(options, &plan->options));
+  FMM_TRY(fmm_pair_find(plan->options.kernel, &plan->pair));
+  FMM_TRY(fmm_pair_resolve_params(plan->pair->info, plan->options.n_params, plan->options.params, plan->params));
+  plan->options.kernel = plan->pair->info->name;
+  plan->options.n_params = 0; /* the resolved values are in plan->params; the caller's strings are not kept */
+  FMM_TRY(fmm_cores_grant(plan->options.threads, plan->options.oversubscribe, &plan->threads));
+  FMM_TRY(keep_profile_path(plan));
+  return fmm_node_machine(plan->options.profile_path, &plan->machine);
+}
+
+fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options) {
+  fmm_plan *p = NULL;
+  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_create: plan is NULL");
+  FMM_TRY(FMM_ALLOCATE_ZERO(&p, 1, "the plan"));
+  fmm_status status = fill_plan(p, options);
+  if (status == FMM_OK) *plan = p;
+  else FMM_FREE(&p);
+  return status;
+}
+
+fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, const fmm_setup *setup) {
+  fmm_plan *p = NULL;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&p, 1, "a cluster's plan"));
+  p->options = outer->options;
+  p->options.scale = 1;
+  p->options.root_scale = 0;
+  p->options.schedule = FMM_SCHEDULE_CPU;
+  p->options.densities_space = p->options.results_space = FMM_MEMORY_HOST;
+  p->options.profile_path = NULL;
+  p->pair = outer->pair;
+  memcpy(p->params, setup->params, sizeof p->params);
+  p->machine = outer->machine;
+  p->threads = outer->threads;
+  p->nesting = outer->nesting + 1;
+  *plan = p;
+  return FMM_OK;
+}
+
+fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
+                               const double *targets) {
+  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
+  if (n_sources < 0 || n_targets < 0)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "numbers of points cannot be negative: n_sources %lld, n_targets %lld", (long long)n_sources, (long long)n_targets);
+  if (n_sources && !sources) return FMM_FAIL(FMM_ERR_ARGUMENT, "sources is NULL, but n_sources is %lld", (long long)n_sources);
+  if (n_targets && !targets) return FMM_FAIL(FMM_ERR_ARGUMENT, "targets is NULL, but n_targets is %lld (0 with NULL: the sources)", (long long)n_targets);
+  if (plan->pair->info->takes_normals && n_sources && !normals)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "kernel %s takes a normal a source, but normals is NULL", plan->pair->info->name);
+  double begin = fmm_now_s();
+  fmm_setup *setup = NULL;
+  FMM_TRY(fmm_setup_create(&setup, plan, n_sources, sources, normals, n_targets, targets));
+  fmm_setup_destroy(&plan->setup);
+  plan->setup = setup;
+  fmm_trace_clear(&plan->trace);
+  setup->info.setup_s = fmm_now_s() - begin;
+  return FMM_OK;
+}
+
+void fmm_plan_destroy(fmm_plan **plan) {
+  if (!plan || !*plan) return;
+  fmm_setup_destroy(&(*plan)->setup);
+  FMM_FREE(plan);
+}
+
+fmm_status fmm_plan_get_info(const fmm_plan *plan, fmm_plan_info *info) {
+  if (!plan || !info) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_get_info: %s is NULL", plan ? "info" : "plan");
+  if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "this plan has no points yet; call fmm_plan_set_points first");
+  size_t size = info->struct_size;
+  if (size < sizeof(size_t) || size > 65536) return FMM_FAIL(FMM_ERR_ARGUMENT, "info.struct_size is %zu; set it to sizeof(fmm_plan_info)", size);
+  size_t known = sizeof *info;
+  memset(info, 0, size);
+  memcpy(info, &plan->setup->info, size < known ? size : known);
+  info->struct_size = size;
+  return FMM_OK;
+}
+
+fmm_status fmm_plan_write_trace(const fmm_plan *plan, const char *path) {
+  if (!plan || !path) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_write_trace: %s is NULL", plan ? "path" : "plan");
+  char *text = NULL;
+  size_t length;
+  FMM_TRY(fmm_trace_json(&plan->trace, &text, &length));
+  fmm_status status = fmm_file_replace(path, text, length);
+  FMM_FREE(&text);
+  return status;
+}

@@ -1,0 +1,70 @@
+/* The plan from inside. A plan is its checked options, the machine it prices with, and one `setup`: everything that
+ * set_points makes. A new setup is built whole beside the old one and then takes its place, so a failure loses nothing. */
+#ifndef FMM_PLAN_H
+#define FMM_PLAN_H
+#include "kernels/phase.h"
+#include "model/model.h"
+#include "runtime/trace.h"
+#include "sched/sched.h"
+
+/* Points of one cluster below the finest cell, evaluated by a plan of their own (nested.c). */
+typedef struct fmm_nested {
+  fmm_plan *plan;
+  int64_t n_sources, n_targets;
+  int64_t *source, *target;            /* sorted positions in the outer tree; target is source when the points are the same */
+  double *density, *potential, *gradient; /* arrays in the public layout */
+} fmm_nested;
+
+typedef struct fmm_setup {
+  fmm_tree tree;
+  fmm_lists lists;
+  fmm_counts counts;
+  fmm_operators *operators;
+  double params[FMM_MAX_PARAMS];       /* in scaled coordinates */
+  double factor, gradient_factor;      /* scaled results -> the caller's units */
+  fmm_cost_table costs;
+  fmm_assignment assignment;
+  fmm_makespan makespan;
+  fmm_state state;                     /* CPU arrays and workspaces */
+  double *density, *potential, *up_equivalent, *down_check, *down_equivalent;
+  const double **potential_plane, **gradient_plane; /* planes of `potential` in the order of the caller's rows */
+  fmm_nested *nested;
+  int32_t n_nested;
+  int far_field;                       /* nonzero: some V, W or X pair exists; else there are no operators and only U runs */
+  int n_density_planes, n_result_planes;
+  fmm_plan_info info;
+} fmm_setup;
+
+struct fmm_plan {
+  fmm_options options;
+  char profile_path[512];
+  const fmm_pair *pair;
+  double params[FMM_MAX_PARAMS];       /* in the caller's units */
+  fmm_machine machine;
+  int threads;
+  int nesting;                         /* 0 for the caller's plan, 1 for its clusters' plans, ... */
+  fmm_setup *setup;                    /* NULL before set_points */
+  fmm_trace trace;
+};
+
+enum { FMM_MAX_NESTING = 64 };
+
+/* setup.c */
+fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
+                            int64_t n_targets, const double *targets);
+void fmm_setup_destroy(fmm_setup **setup);
+/* choose_tree.c: leaf size and root scale, from the options or by the tuner on estimated counts. */
+fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision precision[FMM_N_PHASES], int64_t n_sources, const double *sources,
+                           int64_t n_targets, const double *targets, fmm_tree_options *choice);
+/* precision.c: the cheapest arithmetic a phase that keeps the tolerance. */
+void fmm_choose_precision(const fmm_options *options, fmm_precision precision[FMM_N_PHASES]);
+/* nested.c */
+fmm_status fmm_nested_create(fmm_setup *setup, const fmm_plan *plan);
+void fmm_nested_destroy(fmm_setup *setup);
+fmm_status fmm_nested_add(fmm_setup *setup);
+size_t fmm_nested_bytes(const fmm_setup *setup);
+/* dispatch.c: runs an assignment on the state; fills info.phase_measured_s and the trace. */
+fmm_status fmm_dispatch(fmm_setup *setup, fmm_trace *trace);
+/* plan.c: a plan for inner use, without a search for profiles. */
+fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, const fmm_setup *setup);
+#endif

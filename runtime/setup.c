@@ -1,0 +1,206 @@
+/* What set_points makes, in order: order and precision from the tolerance, leaf size and root scale from the model, tree, lists,
+ * operators, exact counts, cost table, schedule, memory, clusters' plans. Everything that changes the bits of an answer is decided
+ * here, from the options, the points and the machine profile, never from the number of threads, and hashed into plan_id. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/simd.h"
+#include "plan.h"
+
+static double root_half_width_estimate(int64_t n, const double *points, int64_t m, const double *more) {
+  double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY}, side = 0;
+  for (int64_t i = 0; i < n + m; i++)
+    for (int axis = 0; axis < 3; axis++) {
+      double x = i < n ? points[3 * i + axis] : more[3 * (i - n) + axis];
+      if (x < low[axis]) low[axis] = x;
+      if (x > high[axis]) high[axis] = x;
+    }
+  for (int axis = 0; axis < 3 && n + m > 0; axis++) side = fmax(side, high[axis] - low[axis]);
+  return side > 0 && isfinite(side) ? side / 2 : 1;
+}
+
+static fmm_status choose_order(const fmm_plan *plan, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets, int *order) {
+  const fmm_options *o = &plan->options;
+  if (o->order) return *order = o->order, FMM_OK;
+  double half = plan->pair->info->has_degree ? 1 : root_half_width_estimate(n_sources, sources, n_targets, targets);
+  return fmm_order_for_tolerance(plan->pair, plan->params, o->tolerance, o->density_sign, half, order);
+}
+
+/* K(a r; params a^power) = a^degree K(r; params), a the tree's scale. */
+static void scale_units(fmm_setup *s, const fmm_plan *plan) {
+  const fmm_pair_info *info = plan->pair->info;
+  double a = s->tree.scale;
+  for (int i = 0; i < info->n_params; i++) s->params[i] = plan->params[i] * pow(a, info->params[i].length_power);
+  s->factor = (isnan(plan->options.scale) ? info->default_scale : plan->options.scale) * pow(a, -info->degree);
+  s->gradient_factor = s->factor * a;
+}
+
+/* Result planes are [(output * stride + part) * columns + column]; rows are [output][column] and [output][axis][column]. */
+static fmm_status order_planes(fmm_setup *s, int outputs, int columns, int gradient) {
+  int stride = gradient ? 4 : 1;
+  FMM_TRY(FMM_ALLOCATE(&s->potential_plane, outputs * columns, "the order of results"));
+  if (gradient) FMM_TRY(FMM_ALLOCATE(&s->gradient_plane, 3 * outputs * columns, "the order of results"));
+  for (int o = 0; o < outputs; o++)
+    for (int k = 0; k < stride * columns; k++) {
+      const double *plane = s->potential + (o * stride * columns + k) * s->tree.targets.n;
+      if (k < columns) s->potential_plane[o * columns + k] = plane;
+      else s->gradient_plane[o * 3 * columns + k - columns] = plane;
+    }
+  return FMM_OK;
+}
+
+static fmm_status reserve_arrays(fmm_setup *s, const fmm_plan *plan) {
+  const fmm_pair_info *info = plan->pair->info;
+  int columns = plan->options.n_columns;
+  s->n_density_planes = info->components * columns;
+  s->n_result_planes = info->outputs * columns * (plan->options.gradient ? 4 : 1);
+  size_t expansion = s->far_field ? (size_t)s->tree.n_boxes * (size_t)columns * (size_t)s->operators->n : 0;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&s->density, (size_t)s->n_density_planes * (size_t)s->tree.sources.n, "sorted densities"));
+  FMM_TRY(FMM_ALLOCATE_ZERO(&s->potential, (size_t)s->n_result_planes * (size_t)s->tree.targets.n, "sorted results"));
+  FMM_TRY(FMM_ALLOCATE_ZERO(&s->up_equivalent, expansion, "upward equivalent densities"));
+  FMM_TRY(FMM_ALLOCATE_ZERO(&s->down_check, expansion, "downward check potentials"));
+  FMM_TRY(FMM_ALLOCATE_ZERO(&s->down_equivalent, expansion, "downward equivalent densities"));
+  return order_planes(s, info->outputs, columns, plan->options.gradient != 0);
+}
+
+static const fmm_phase_impl *const cpu_phases[FMM_N_PHASES] = {&fmm_up_cpu, &fmm_ulist_cpu, &fmm_vlist_reference, &fmm_wlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu};
+
+static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan, const fmm_precision precision[FMM_N_PHASES]) {
+  s->state = (fmm_state){.tree = &s->tree, .lists = &s->lists, .pair = plan->pair, .params = s->params, .operators = s->operators,
+                         .n_columns = plan->options.n_columns, .gradient = plan->options.gradient != 0, .threads = plan->threads,
+                         .tolerance = plan->options.tolerance, .density = s->density, .potential = s->potential,
+                         .up_equivalent = s->up_equivalent, .down_check = s->down_check, .down_equivalent = s->down_equivalent};
+  memcpy(s->state.precision, precision, sizeof s->state.precision);
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    if (cpu_phases[phase]->reserve && (s->far_field || phase == FMM_PHASE_ULIST)) FMM_TRY(cpu_phases[phase]->reserve(&s->state));
+  return FMM_OK;
+}
+
+static void release_state(fmm_setup *s) {
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    if (cpu_phases[phase]->release && s->state.workspace[phase]) cpu_phases[phase]->release(&s->state);
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n) { /* FNV-1a */
+  const unsigned char *byte = data;
+  for (size_t i = 0; i < n; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
+  return hash;
+}
+
+static void make_plan_id(const fmm_setup *s, const fmm_plan *plan, char id[17]) {
+  uint64_t h = 0xcbf29ce484222325u;
+  const fmm_tree *t = &s->tree;
+  h = hash_bytes(h, FMM_VERSION, sizeof FMM_VERSION);
+  h = hash_bytes(h, plan->pair->info->name, strlen(plan->pair->info->name));
+  h = hash_bytes(h, s->params, sizeof s->params);
+  h = hash_bytes(h, &s->factor, sizeof s->factor);
+  int n_columns = plan->options.n_columns, gradient = plan->options.gradient != 0;
+  h = hash_bytes(h, &n_columns, sizeof n_columns);
+  h = hash_bytes(h, &gradient, sizeof gradient);
+  h = hash_bytes(h, &plan->options.tolerance, sizeof plan->options.tolerance);
+  h = hash_bytes(h, &s->counts.order, sizeof s->counts.order);
+  h = hash_bytes(h, s->state.precision, sizeof s->state.precision);
+  h = hash_bytes(h, s->assignment.gpu_fraction, sizeof s->assignment.gpu_fraction);
+  int simd = (int)fmm_simd_level();
+  h = hash_bytes(h, &simd, sizeof simd);
+  h = hash_bytes(h, &t->leaf_size, sizeof t->leaf_size);
+  h = hash_bytes(h, t->root_lo, sizeof t->root_lo);
+  h = hash_bytes(h, &t->root_side, sizeof t->root_side);
+  h = hash_bytes(h, &t->sources.n_input, sizeof t->sources.n_input);
+  h = hash_bytes(h, &t->targets.n_input, sizeof t->targets.n_input);
+  h = hash_bytes(h, t->level_begin, sizeof t->level_begin);
+  snprintf(id, 17, "%016llx", (unsigned long long)h);
+}
+
+static size_t state_bytes(const fmm_setup *s) {
+  size_t bytes = fmm_tree_bytes(&s->tree) + fmm_lists_bytes(&s->lists) + (s->operators ? fmm_operators_bytes(s->operators) : 0) + fmm_nested_bytes(s) + fmm_memory_bytes(s->density) +
+                 fmm_memory_bytes(s->potential) + fmm_memory_bytes(s->up_equivalent) + fmm_memory_bytes(s->down_check) + fmm_memory_bytes(s->down_equivalent);
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    if (cpu_phases[phase]->bytes && (s->far_field || phase == FMM_PHASE_ULIST)) bytes += cpu_phases[phase]->bytes(&s->state);
+  return bytes;
+}
+
+static void fill_info(fmm_setup *s, const fmm_plan *plan) {
+  fmm_plan_info *i = &s->info;
+  *i = (fmm_plan_info){.struct_size = sizeof *i, .order = s->counts.order, .leaf_size = s->tree.leaf_size, .root_scale = s->tree.root_scale,
+                       .schedule = s->assignment.kind, .threads = plan->threads, .n_sources = s->tree.sources.n_input,
+                       .n_targets = s->tree.targets.n_input, .n_leaves = s->tree.n_leaves, .n_boxes = s->tree.n_boxes,
+                       .n_levels = s->tree.n_levels, .predicted_s = s->makespan.seconds, .host_bytes = state_bytes(s)};
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+    double on_gpu = s->assignment.gpu_fraction[phase];
+    fmm_device device = on_gpu > 0.5 ? FMM_DEVICE_GPU : FMM_DEVICE_CPU;
+    const fmm_cost *cost = &s->costs.total[phase][device][fmm_precision_index(s->state.precision[phase])];
+    i->precision[phase] = s->state.precision[phase];
+    i->device[phase] = device;
+    i->gpu_fraction[phase] = on_gpu;
+    i->phase_predicted_s[phase] = cost->seconds;
+    i->phase_limit_s[phase] = cost->limit_s;
+  }
+  snprintf(i->profile_path, sizeof i->profile_path, "%s", plan->machine.path);
+  make_plan_id(s, plan, i->plan_id);
+}
+
+static fmm_status check_cap(const fmm_setup *s, const fmm_plan *plan) {
+  size_t cap = plan->options.host_memory_cap, bytes = state_bytes(s);
+  if (!cap || bytes <= cap) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_MEMORY, "this plan needs %zu bytes on the host, but host_memory_cap is %zu; raise the cap or the tolerance, or use fewer points", bytes, cap);
+}
+
+static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm_precision precision[FMM_N_PHASES]) {
+  fmm_count_case what = {plan->pair->info, order, plan->options.n_columns, plan->options.gradient != 0};
+  fmm_count_work(&s->tree, &s->lists, &what, &s->counts);
+  fmm_cost_table_make(&plan->machine, &s->counts, plan->pair->info, &s->costs);
+  return fmm_schedule_choose(&s->costs, precision, plan->options.schedule, &s->assignment, &s->makespan);
+}
+
+static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
+                        const double *targets) {
+  fmm_precision precision[FMM_N_PHASES];
+  fmm_tree_options choice;
+  int order;
+  FMM_TRY(choose_order(plan, n_sources, sources, n_targets, targets, &order));
+  fmm_choose_precision(&plan->options, precision);
+  FMM_TRY(fmm_choose_tree(plan, order, precision, n_sources, sources, n_targets, targets, &choice));
+  FMM_TRY(fmm_tree_build(&s->tree, n_sources, sources, normals, n_targets, targets, &choice, plan->threads));
+  FMM_TRY(fmm_lists_build(&s->lists, &s->tree, fmm_surface_size(order), plan->threads));
+  scale_units(s, plan);
+  s->far_field = s->lists.v.n_rows || s->lists.w.n_rows || s->lists.x.n_rows;
+  if (s->far_field)
+    FMM_TRY(fmm_operators_create(&s->operators, plan->pair, s->params, order, s->tree.root_side / 2, s->tree.n_levels, plan->threads));
+  FMM_TRY(price(s, plan, order, precision));
+  FMM_TRY(reserve_arrays(s, plan));
+  FMM_TRY(fill_state(s, plan, precision));
+  FMM_TRY(check_cap(s, plan));
+  FMM_TRY(fmm_nested_create(s, plan));
+  fill_info(s, plan);
+  return FMM_OK;
+}
+
+fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
+                            int64_t n_targets, const double *targets) {
+  fmm_setup *s = NULL;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&s, 1, "the plan's set-up"));
+  fmm_status status = build(s, plan, n_sources, sources, normals, n_targets, targets);
+  if (status != FMM_OK) fmm_setup_destroy(&s);
+  else *setup = s;
+  return status;
+}
+
+void fmm_setup_destroy(fmm_setup **setup) {
+  fmm_setup *s = *setup;
+  if (!s) return;
+  fmm_nested_destroy(s);
+  release_state(s);
+  FMM_FREE(&s->potential_plane);
+  FMM_FREE(&s->gradient_plane);
+  FMM_FREE(&s->density);
+  FMM_FREE(&s->potential);
+  FMM_FREE(&s->up_equivalent);
+  FMM_FREE(&s->down_check);
+  FMM_FREE(&s->down_equivalent);
+  fmm_operators_destroy(&s->operators);
+  fmm_lists_free(&s->lists);
+  fmm_tree_free(&s->tree);
+  FMM_FREE(setup);
+}
