@@ -18,6 +18,7 @@ typedef struct fmm_counts {
   int order, n_columns, gradient;
   int n_surface;                 /* 6(p-1)^2 + 2 */
   int n_levels;
+  int same_points;               /* targets are the sources */
   int64_t n_sources, n_targets, n_leaves, n_boxes, v_pairs;
   fmm_work level[FMM_N_PHASES][FMM_MAX_LEVELS];
   fmm_work total[FMM_N_PHASES];

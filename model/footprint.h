@@ -1,0 +1,19 @@
+/* Bytes that a plan will reserve, from work counts alone: what fmm-predict says and a memory cap is compared with before anything is
+ * built. Follows the arrays of runtime/tree.h, runtime/lists.h, kernels/phase.h and the workspaces of the phases; the caller's own arrays are
+ * not in it. */
+#ifndef FMM_FOOTPRINT_H
+#define FMM_FOOTPRINT_H
+#include "model/model.h"
+
+typedef struct fmm_footprint {
+  double points, tree, lists;  /* sorted points and their input rows; boxes; interaction lists */
+  double planes;               /* sorted densities and results */
+  double expansions;           /* equivalent densities and check potentials of every box */
+  double operators;            /* translation operators of all sets */
+  double workspace;            /* of the phases: spectra of V, blocks of up and down a thread */
+  double host, device;         /* sums; device: 0 without work there */
+} fmm_footprint;
+
+/* threads: of the CPU team. gpu_fraction: of each phase; any on the GPU needs a copy of points, tree, lists and the arrays of phases there. */
+void fmm_footprint_of(const fmm_counts *counts, const fmm_pair_info *pair, int threads, const double gpu_fraction[FMM_N_PHASES], fmm_footprint *footprint);
+#endif

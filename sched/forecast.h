@@ -1,0 +1,35 @@
+/* Everything that is foretold of a case before it runs: best leaf size and root scale, counts, cost table, every named schedule, the one
+ * chosen, memory. A pure function over a machine and a source of estimated counts; fmm_predict, fmm-predict and tests call it. */
+#ifndef FMM_FORECAST_H
+#define FMM_FORECAST_H
+#include "model/footprint.h"
+#include "sched/sched.h"
+
+typedef struct fmm_forecast_case {
+  const fmm_machine *machine;
+  const fmm_pair_info *pair;
+  fmm_precision precision[FMM_N_PHASES];
+  fmm_schedule_kind kind;
+  int leaf_size;             /* 0: from the model */
+  double root_scale;         /* 0: from the model */
+  int threads;               /* of the CPU team: for memory */
+  fmm_count_estimate *estimate;
+  void *context;
+} fmm_forecast_case;
+
+typedef struct fmm_forecast {
+  fmm_tuned tuned;           /* leaf size, root scale, assignment and makespan of the choice */
+  fmm_counts counts;
+  fmm_cost_table costs;
+  int n_schedules;
+  fmm_schedule_outcome schedule[FMM_MAX_SCHEDULES];
+  fmm_footprint memory;
+} fmm_forecast;
+
+/* Errors of estimate; FMM_ERR_DEVICE when the schedule asked for cannot run. */
+fmm_status fmm_forecast_make(const fmm_forecast_case *what, fmm_forecast *forecast);
+
+/* Seconds of a phase on a device, and the interval that held 90 % of the held-out runs of its fit. NaN: cannot run there. */
+void fmm_forecast_phase(const fmm_forecast *forecast, const fmm_precision precision[FMM_N_PHASES], fmm_phase phase, fmm_device device, double *seconds,
+                        double interval[2]);
+#endif

@@ -1,0 +1,86 @@
+/* The forecast ties tuner, costs, schedules and memory together, consistently; memory by shapes written out here. */
+#include "test.h"
+#include "machines.h"
+#include "sched/forecast.h"
+
+static fmm_status estimate(void *context, int leaf_size, double root_scale, fmm_counts *counts) {
+  double n = *(double *)context;
+  int depth = 0;
+  while (depth < 8 && n > leaf_size * exp2(3 * depth)) depth++;
+  *counts = full_tree(n, depth, 6);
+  counts->same_points = 1;
+  return FMM_OK;
+}
+
+static fmm_forecast forecast(const char *machine, double n, fmm_schedule_kind kind) {
+  static fmm_machine m;
+  m = recorded_machine(machine);
+  fmm_forecast_case what = {.machine = &m, .pair = &fmm_info_laplace, .kind = kind, .threads = 2, .estimate = estimate, .context = &n};
+  fmm_forecast f;
+  for (int p = 0; p < FMM_N_PHASES; p++) what.precision[p] = FMM_PRECISION_DOUBLE;
+  assert_ok(fmm_forecast_make(&what, &f));
+  return f;
+}
+
+static void the_chosen_schedule_is_the_best_of_the_list(void **state) {
+  fmm_forecast f = forecast("xeon16-h200-8sm", 1e6, FMM_SCHEDULE_AUTO);
+  assert_int_equal(f.n_schedules, 5);
+  for (int i = 0; i < f.n_schedules; i++) {
+    assert_true(f.schedule[i].makespan.seconds >= f.tuned.makespan.seconds);
+    if (f.schedule[i].schedule->kind == f.tuned.assignment.kind) assert_true(f.schedule[i].makespan.seconds == f.tuned.makespan.seconds);
+  }
+}
+
+static void a_named_schedule_tunes_the_tree_for_itself(void **state) {
+  fmm_forecast any = forecast("xeon16-h200", 1e6, FMM_SCHEDULE_AUTO), cpu = forecast("xeon16-h200", 1e6, FMM_SCHEDULE_CPU);
+  assert_int_equal(cpu.tuned.assignment.kind, FMM_SCHEDULE_CPU);
+  assert_true(cpu.tuned.makespan.seconds > any.tuned.makespan.seconds);
+}
+
+static void intervals_surround_the_prediction_and_absent_devices_have_none(void **state) {
+  static const fmm_precision precision[FMM_N_PHASES];
+  fmm_forecast f = forecast("cpu-2-cores", 1e5, FMM_SCHEDULE_AUTO);
+  double seconds, interval[2];
+  f.costs.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].p90_error = 0.2;
+  fmm_forecast_phase(&f, precision, FMM_PHASE_VLIST, FMM_DEVICE_CPU, &seconds, interval);
+  assert_true(fabs(interval[0] / seconds - 0.8) < 1e-12 && fabs(interval[1] / seconds - 1.2) < 1e-12);
+  fmm_forecast_phase(&f, precision, FMM_PHASE_VLIST, FMM_DEVICE_GPU, &seconds, interval);
+  assert_true(isnan(seconds) && isnan(interval[0]) && isnan(interval[1]));
+}
+
+/* 32,768 leaves of 32 points, order 6: 152 surface points, lattice of 11. */
+static void memory_is_the_sum_of_the_arrays(void **state) {
+  static const double nowhere[FMM_N_PHASES], everywhere[FMM_N_PHASES] = {1, 1, 1, 1, 1, 1};
+  fmm_counts c = full_tree(1048576, 5, 6);
+  fmm_footprint f;
+  c.same_points = 1;
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, nowhere, &f);
+  double n = 1048576, boxes = 1 + 8 + 64 + 512 + 4096 + 32768, square = 8 * 152.0 * 152;
+  assert_true(f.points == n * 32 && f.planes == n * 16);
+  assert_true(f.expansions == 3 * boxes * 152 * 8);
+  assert_true(fabs(f.operators / (2 * (square * 2 / 8 + square) + 64 * 16 * 11 * 11 * 6) - 1) < 1e-12);
+  assert_true(f.device == 0 && f.host > f.points + f.planes + f.expansions + f.operators);
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, everywhere, &f);
+  assert_true(f.device > f.points + f.planes + f.expansions);
+  c.same_points = 0;
+  double host = f.host;
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, everywhere, &f);
+  assert_true(f.host == host + n * 32);
+}
+
+static void a_tree_without_far_field_has_no_expansions(void **state) {
+  static const double nowhere[FMM_N_PHASES];
+  fmm_counts c = full_tree(100, 0, 6);
+  fmm_footprint f;
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, nowhere, &f);
+  assert_true(f.expansions == 0 && f.operators == 0 && f.workspace == 0 && f.host > 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_chosen_schedule_is_the_best_of_the_list),
+                                     cmocka_unit_test(a_named_schedule_tunes_the_tree_for_itself),
+                                     cmocka_unit_test(intervals_surround_the_prediction_and_absent_devices_have_none),
+                                     cmocka_unit_test(memory_is_the_sum_of_the_arrays),
+                                     cmocka_unit_test(a_tree_without_far_field_has_no_expansions)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
