@@ -21,29 +21,30 @@ static int touches(const fmm_lister *l, int32_t b, int32_t c) {
   return 1;
 }
 
-/* The leaves with sources among a box's neighbours, each once; returns how many. */
+/* The leaves with sources among a box's neighbours, each once; returns how many. Only coarser ones can fill several places. */
 static int near_leaves(const fmm_lister *l, int32_t b, int32_t leaves[27]) {
-  const int32_t *near = l->near + 27 * (int64_t)b;
-  int n = 0;
+  const int32_t *near = l->near + 27 * (int64_t)b, own_level = l->tree->level_begin[l->tree->level[b]];
+  int n = 0, coarser[27], n_coarser = 0;
   for (int k = 0; k < 27; k++) {
-    if (near[k] < 0 || l->children[near[k]] || !n_sources(l->tree, near[k])) continue;
+    int32_t c = near[k];
+    if (c < 0 || !l->source_leaf[c]) continue;
     int known = 0;
-    for (int j = 0; j < n; j++) known |= leaves[j] == near[k];
-    if (!known) leaves[n++] = near[k];
+    if (c < own_level) {
+      for (int j = 0; j < n_coarser; j++) known |= coarser[j] == c;
+      if (!known) coarser[n_coarser++] = c;
+    }
+    if (!known) leaves[n++] = c;
   }
   return n;
 }
 
 /* Every X pair of box b, the ones cheaper directly too: leaves near the parent but not near b. */
 static void all_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
-  int32_t parent = l->tree->parent[b], above[27], here[27];
+  int32_t parent = l->tree->parent[b], above[27];
   if (parent < 0) return;
-  int n_above = near_leaves(l, parent, above), n_here = n_above ? near_leaves(l, b, here) : 0;
-  for (int i = 0; i < n_above; i++) {
-    int is_near = 0;
-    for (int j = 0; j < n_here; j++) is_near |= here[j] == above[i];
-    if (!is_near) emit(e, above[i], 0);
-  }
+  int n = near_leaves(l, parent, above);
+  for (int i = 0; i < n; i++)
+    if (!touches(l, above[i], b)) emit(e, above[i], 0);
 }
 
 /* Walks the boxes below the finer neighbours of leaf b, without recursion (depth is at most that of the tree, eight children each):

@@ -20,7 +20,7 @@ static fmm_status first_bad_row(const char *what, int64_t n, const double *rows)
 static fmm_status extend_bounds(bounds *b, const char *what, int64_t n, const double *rows, int threads) {
   double l0 = b->lo[0], l1 = b->lo[1], l2 = b->lo[2], h0 = b->hi[0], h1 = b->hi[1], h2 = b->hi[2];
   int bad = 0;
-#pragma omp parallel for num_threads(threads) reduction(min : l0, l1, l2) reduction(max : h0, h1, h2) reduction(| : bad)
+#pragma omp parallel for num_threads(threads) reduction(min : l0, l1, l2) reduction(max : h0, h1, h2) reduction(| : bad) if (n > FMM_PARALLEL_MINIMUM)
   for (int64_t i = 0; i < n; i++) {
     double x = rows[3 * i] + 0.0, y = rows[3 * i + 1] + 0.0, z = rows[3 * i + 2] + 0.0;
     bad |= !(fabs(x) <= DBL_MAX) | !(fabs(y) <= DBL_MAX) | !(fabs(z) <= DBL_MAX);

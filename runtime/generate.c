@@ -79,11 +79,15 @@ enum { n_distributions = sizeof distributions / sizeof *distributions };
 const char *const fmm_distribution_names[] = {"uniform", "ellipsoid", "sphere", "plummer", NULL};
 const char *const fmm_density_names[] = {"unit", "signed", "ones", NULL};
 
-fmm_status fmm_generate_point_range(const char *name, int64_t first, int64_t n, uint64_t seed, double *points, int threads) {
-  const distribution *d = NULL;
+static fmm_status find_distribution(const char *name, const distribution **found) {
   for (int i = 0; i < n_distributions; i++)
-    if (!strcmp(name, distributions[i].name)) d = &distributions[i];
-  if (!d) return FMM_FAIL(FMM_ERR_ARGUMENT, "distribution '%s' is not known; there are uniform, ellipsoid, sphere, plummer", name);
+    if (!strcmp(name, distributions[i].name)) return *found = &distributions[i], FMM_OK;
+  return FMM_FAIL(FMM_ERR_ARGUMENT, "distribution '%s' is not known; there are uniform, ellipsoid, sphere, plummer", name);
+}
+
+fmm_status fmm_generate_point_range(const char *name, int64_t first, int64_t n, uint64_t seed, double *points, int threads) {
+  const distribution *d;
+  FMM_TRY(find_distribution(name, &d));
   const uint64_t key = stream_key(seed, stream_points);
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t i = 0; i < n; i++) {

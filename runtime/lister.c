@@ -29,6 +29,7 @@ static void describe_box(fmm_lister *l, int32_t b) {
     if (t->source_end[c] > t->source_begin[c]) sources |= bit;
     if (t->target_end[c] > t->target_begin[c]) targets |= bit;
   }
+  l->source_leaf[b] = !all && t->source_end[b] > t->source_begin[b];
   l->children[b] = (uint8_t)all, l->source_children[b] = (uint8_t)sources, l->target_children[b] = (uint8_t)targets;
   for (int a = 0; a < 3; a++) l->cell[a][b] = (int32_t)fmm_key_compact(t->key[b] >> a);
 }
@@ -36,7 +37,7 @@ static void describe_box(fmm_lister *l, int32_t b) {
 static int32_t child_at(const fmm_lister *l, int32_t box, int octant) {
   unsigned mask = l->children[box];
   if (!(mask >> octant & 1)) return -1;
-  return l->tree->first_child[box] + __builtin_popcount(mask & ((1u << octant) - 1));
+  return l->tree->first_child[box] + fmm_count_bits(mask & ((1u << octant) - 1));
 }
 
 static void find_neighbours(fmm_lister *l, int32_t b) {
@@ -58,6 +59,7 @@ static fmm_status allocate_lister(fmm_lister *l) {
   FMM_TRY(FMM_ALLOCATE(&l->near, 27 * n, "neighbours of boxes"));
   for (int a = 0; a < 3; a++) FMM_TRY(FMM_ALLOCATE(&l->cell[a], n, "cells of boxes"));
   FMM_TRY(FMM_ALLOCATE(&l->children, n, "children of boxes"));
+  FMM_TRY(FMM_ALLOCATE(&l->source_leaf, n, "leaves with sources"));
   FMM_TRY(FMM_ALLOCATE(&l->source_children, n, "children of boxes"));
   return FMM_ALLOCATE(&l->target_children, n, "children of boxes");
 }
@@ -70,11 +72,11 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
     return status;
   }
   make_far_masks(l);
-#pragma omp parallel for num_threads(threads) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static) if (tree->n_boxes > FMM_PARALLEL_MINIMUM)
   for (int32_t b = 0; b < tree->n_boxes; b++) describe_box(l, b);
   for (int k = 0; k < 27; k++) l->near[k] = k == 13 ? 0 : -1;
   for (int level = 1; level < tree->n_levels; level++) {
-#pragma omp parallel for num_threads(threads) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static) if (tree->level_begin[level + 1] - tree->level_begin[level] > FMM_PARALLEL_MINIMUM)
     for (int32_t b = tree->level_begin[level]; b < tree->level_begin[level + 1]; b++) find_neighbours(l, b);
   }
   return FMM_OK;
@@ -84,6 +86,7 @@ void fmm_lister_free(fmm_lister *l) {
   FMM_FREE(&l->near);
   for (int a = 0; a < 3; a++) FMM_FREE(&l->cell[a]);
   FMM_FREE(&l->children);
+  FMM_FREE(&l->source_leaf);
   FMM_FREE(&l->source_children);
   FMM_FREE(&l->target_children);
 }

@@ -13,12 +13,19 @@ typedef struct fmm_lister {
   int32_t *near;                /* n_boxes x 27 */
   int32_t *cell[3];             /* n_boxes: place in the grid of the box's level */
   uint8_t *children;            /* n_boxes: octants that have a child, one bit each */
+  uint8_t *source_leaf;         /* n_boxes: whether it is a leaf with sources */
   uint8_t *source_children, *target_children; /* the same with sources, with targets */
   uint8_t far[27][8];           /* [direction][octant of target child]: octants of source children that are not adjacent to it */
 } fmm_lister;
 
 /* Where a collector puts the entries of one row: counts only while entry is NULL. */
 typedef struct fmm_emitter { int32_t *entry; uint8_t *direction; int64_t n; } fmm_emitter;
+
+static inline int fmm_count_bits(unsigned octants) { /* of eight */
+  octants -= octants >> 1 & 0x55;
+  octants = (octants & 0x33) + (octants >> 2 & 0x33);
+  return (int)((octants + (octants >> 4)) & 15);
+}
 
 typedef void fmm_collect(const fmm_lister *lister, int32_t box, fmm_emitter *emitter);
 fmm_collect fmm_collect_u, fmm_collect_v, fmm_collect_w, fmm_collect_x;

@@ -4,7 +4,7 @@
 #include "lister.h"
 
 /* In-place heap sort of a row's boxes by their first source: no memory, and no input makes it quadratic. */
-static void sort_by_sources(const int64_t *begin, int32_t *e, int64_t n) {
+static void heap_sort(const int64_t *begin, int32_t *e, int64_t n) {
   for (int64_t heap = n / 2, size = n; size > 1;) {
     int32_t item;
     if (heap > 0) item = e[--heap];
@@ -16,6 +16,18 @@ static void sort_by_sources(const int64_t *begin, int32_t *e, int64_t n) {
       e[at] = e[child];
     }
     e[at] = item;
+  }
+}
+
+static void sort_by_sources(const int64_t *begin, int32_t *e, int64_t n) {
+  enum { few = 48 };
+  int64_t key[few];
+  if (n > few) return heap_sort(begin, e, n);
+  for (int64_t i = 0; i < n; i++) {
+    int32_t item = e[i];
+    int64_t j = i, k = begin[item];
+    for (; j > 0 && key[j - 1] > k; j--) key[j] = key[j - 1], e[j] = e[j - 1];
+    key[j] = k, e[j] = item;
   }
 }
 
@@ -45,7 +57,7 @@ static fmm_status allocate_rows(fmm_rows *rows, const int64_t *count, const reci
 static fmm_status make_rows(const fmm_lister *l, const recipe *r, fmm_rows *rows, int threads) {
   int64_t *count = NULL;
   FMM_TRY(FMM_ALLOCATE(&count, r->n_candidates, "sizes of rows"));
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256) if (r->n_candidates > FMM_PARALLEL_MINIMUM)
   for (int32_t i = 0; i < r->n_candidates; i++) {
     fmm_emitter e = {0};
     r->collect(l, r->candidate ? r->candidate[i] : i, &e);
@@ -54,7 +66,7 @@ static fmm_status make_rows(const fmm_lister *l, const recipe *r, fmm_rows *rows
   fmm_status status = allocate_rows(rows, count, r);
   FMM_FREE(&count);
   if (status != FMM_OK) return status;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256) if (rows->n_rows > FMM_PARALLEL_MINIMUM)
   for (int32_t i = 0; i < rows->n_rows; i++) {
     int64_t at = rows->offset[i];
     fmm_emitter e = {rows->entry + at, r->has_direction ? rows->direction + at : NULL, 0};
@@ -66,12 +78,12 @@ static fmm_status make_rows(const fmm_lister *l, const recipe *r, fmm_rows *rows
 
 static int64_t count_v_pairs(const fmm_lister *l, const fmm_rows *v, int threads) {
   int64_t pairs = 0;
-#pragma omp parallel for num_threads(threads) reduction(+ : pairs) schedule(static)
+#pragma omp parallel for num_threads(threads) reduction(+ : pairs) schedule(static) if (v->n_rows > FMM_PARALLEL_MINIMUM)
   for (int32_t i = 0; i < v->n_rows; i++)
     for (int64_t j = v->offset[i]; j < v->offset[i + 1]; j++)
       for (int t = 0; t < 8; t++)
         if (l->target_children[v->row[i]] >> t & 1)
-          pairs += __builtin_popcount(l->far[v->direction[j]][t] & (unsigned)l->source_children[v->entry[j]]);
+          pairs += fmm_count_bits(l->far[v->direction[j]][t] & (unsigned)l->source_children[v->entry[j]]);
   return pairs;
 }
 

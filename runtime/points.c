@@ -49,18 +49,32 @@ static void make_keys(sorting *s) {
     for (int64_t i = 0; i < s->n; i++) s->items[i] = (fmm_sort_item){0, (uint64_t)i};
     return;
   }
-#pragma omp parallel for num_threads(s->threads)
+#pragma omp parallel for num_threads(s->threads) if (s->n > FMM_PARALLEL_MINIMUM)
   for (int64_t i = 0; i < s->n; i++) {
     const double *r = s->rows + 3 * i;
     s->items[i] = (fmm_sort_item){fmm_key_of(cell(s->frame, r, 0), cell(s->frame, r, 1), cell(s->frame, r, 2)), (uint64_t)i};
   }
 }
 
+static fmm_status sort_rows(sorting *s) {
+  FMM_TRY(FMM_ALLOCATE(&s->items, s->n, "keys to sort"));
+  FMM_TRY(FMM_ALLOCATE(&s->scratch, s->n, "scratch of the sort"));
+  make_keys(s);
+  return fmm_sort_items(s->items, s->scratch, s->n, s->threads);
+}
+
+static void free_sorting(sorting *s) {
+  FMM_FREE(&s->items);
+  FMM_FREE(&s->scratch);
+  FMM_FREE(&s->head);
+  FMM_FREE(&s->run);
+}
+
 /* Overfull cells of the sorted items; none is the usual case and costs one parallel scan. */
 static fmm_status find_runs(sorting *s) {
   const int64_t q = s->most_in_cell;
   int64_t starts = 0;
-#pragma omp parallel for num_threads(s->threads) reduction(+ : starts)
+#pragma omp parallel for num_threads(s->threads) reduction(+ : starts) if (s->n > FMM_PARALLEL_MINIMUM)
   for (int64_t i = 0; i < s->n - q; i++)
     starts += s->items[i].key == s->items[i + q].key && (i == 0 || s->items[i - 1].key != s->items[i].key);
   s->n_runs = starts;
@@ -107,7 +121,7 @@ static fmm_status group_coincident(sorting *s) {
   memset(s->head, 1, (size_t)s->n);
   for (int64_t k = 0; k < s->n_runs; k++)
     if (s->run[2 * k + 1] - s->run[2 * k] >= team_run) FMM_TRY(group_run(s, s->run[2 * k], s->run[2 * k + 1], s->threads));
-#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 16)
+#pragma omp parallel for num_threads(s->threads) schedule(dynamic, 16) if (s->n > FMM_PARALLEL_MINIMUM)
   for (int64_t k = 0; k < s->n_runs; k++)
     if (s->run[2 * k + 1] - s->run[2 * k] < team_run) (void)group_run(s, s->run[2 * k], s->run[2 * k + 1], 1); /* serial: cannot fail */
   return FMM_OK;
@@ -135,7 +149,7 @@ static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
   for (int a = 0; a < 3 && s->normals; a++) FMM_TRY(FMM_ALLOCATE(&p->normal[a], p->n, "normals"));
   FMM_TRY(FMM_ALLOCATE(&p->input_row, p->n_input, "input rows"));
   FMM_TRY(FMM_ALLOCATE(keys, p->n, "Morton keys"));
-#pragma omp parallel num_threads(s->threads)
+#pragma omp parallel num_threads(s->threads) if (p->n_input > FMM_PARALLEL_MINIMUM)
   {
 #pragma omp for nowait
     for (int64_t i = 0; i < p->n_input; i++) p->input_row[i] = (int64_t)s->items[i].row;
@@ -157,10 +171,7 @@ fmm_status fmm_points_sort(fmm_points *points, uint64_t **keys, const fmm_frame 
   fmm_points made = {0};
   fmm_status status;
   *keys = NULL;
-  FMM_CHECK(FMM_ALLOCATE(&s.items, n, "keys to sort"));
-  FMM_CHECK(FMM_ALLOCATE(&s.scratch, n, "scratch of the sort"));
-  make_keys(&s);
-  FMM_CHECK(fmm_sort_items(s.items, s.scratch, n, threads));
+  FMM_CHECK(sort_rows(&s));
   FMM_CHECK(group_coincident(&s));
   FMM_CHECK(mark_unique(&s, &made));
   FMM_CHECK(fill_planes(&s, &made, keys));
@@ -170,10 +181,25 @@ done:
     fmm_points_free(&made);
     FMM_FREE(keys);
   }
-  FMM_FREE(&s.items);
-  FMM_FREE(&s.scratch);
-  FMM_FREE(&s.head);
-  FMM_FREE(&s.run);
+  free_sorting(&s);
+  return status;
+}
+
+fmm_status fmm_points_order(int64_t **order, const fmm_frame *frame, int64_t n, const double *rows, int threads) {
+  sorting s = {.frame = frame, .rows = rows, .n = n, .threads = threads};
+  fmm_status status = sort_rows(&s);
+  if (status == FMM_OK) status = FMM_ALLOCATE(order, n, "order of the points");
+  for (int64_t i = 0; status == FMM_OK && i < n; i++) (*order)[i] = (int64_t)s.items[i].row;
+  free_sorting(&s);
+  return status;
+}
+
+fmm_status fmm_points_keys(uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, int threads) {
+  sorting s = {.frame = frame, .rows = rows, .n = n, .threads = threads};
+  fmm_status status = sort_rows(&s);
+  if (status == FMM_OK) status = FMM_ALLOCATE(keys, n, "Morton keys");
+  for (int64_t i = 0; status == FMM_OK && i < n; i++) (*keys)[i] = s.items[i].key;
+  free_sorting(&s);
   return status;
 }
 

@@ -24,6 +24,9 @@ fmm_status fmm_frame_make(fmm_frame *frame, int64_t n_sources, const double *sou
  * finest cell, exactly coincident ones (with equal normals, where there are normals) become one point. */
 fmm_status fmm_points_sort(fmm_points *points, uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, const double *normals,
                            int64_t most_in_cell, int threads);
+/* Less than that, for estimates: the rows in the order of their keys, or only the sorted keys. Release with FMM_FREE. */
+fmm_status fmm_points_order(int64_t **order, const fmm_frame *frame, int64_t n, const double *rows, int threads);
+fmm_status fmm_points_keys(uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, int threads);
 void fmm_points_free(fmm_points *points);
 
 /* Coordinates of a scaled position to a key and back: three interleaved fields of 21 bits, x lowest. */

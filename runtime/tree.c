@@ -1,248 +1,19 @@
-/* Building the octree: sorted keys, then boxes level by level from the root. A box is split by binary searches for its children's
- * borders in the sorted keys; every level is made in two parallel passes (count, fill) around a prefix sum, so that the result does not
- * depend on the number of threads. Levels are kept as arrays of nodes and copied into the tree's flat arrays at the end. */
+/* Building the octree: options checked, points brought into a frame and sorted by key (points.c), then boxes (refine.c). */
 #include "tree.h"
 
-#include <math.h>
-
-#include "cluster.h"
 #include "points.h"
+#include "refine.h"
 
-typedef struct node {
-  uint64_t key;
-  int64_t begin[2], end[2]; /* sources, targets */
-  int32_t parent, first_child, cluster;
-  uint8_t n_children;
-} node;
+typedef struct sets { int64_t n_sources, n_targets; const double *sources, *normals, *targets; } sets;
 
-typedef struct building {
-  fmm_tree tree;
-  int threads, shares_keys;
-  uint64_t *keys[2];              /* sources, targets */
-  fmm_cluster_leaf *cluster_leaf; /* by level and key */
-  int64_t n_cluster_leaves;
-  node *level[FMM_MAX_LEVELS];
-  int64_t level_size[FMM_MAX_LEVELS];
-  int n_levels;
-} building;
-
-/* First index in [begin, end) of sorted keys whose key is at least `key`. */
-static int64_t lower_bound(const uint64_t *keys, int64_t begin, int64_t end, uint64_t key) {
-  while (begin < end) {
-    int64_t middle = begin + (end - begin) / 2;
-    if (keys[middle] < key) begin = middle + 1;
-    else end = middle;
-  }
-  return begin;
-}
-
-/* Borders of the eight children in one set of points. */
-static void child_borders(const building *b, const node *n, int level, int set, int64_t border[9]) {
-  const int shift = 3 * (FMM_KEY_LEVEL - level - 1);
-  border[0] = n->begin[set], border[8] = n->end[set];
-  for (uint64_t o = 1; o < 8; o++) border[o] = lower_bound(b->keys[set], border[o - 1], n->end[set], (n->key << 3 | o) << shift);
-}
-
-static int is_split(const building *b, const node *n, int level) {
-  const int64_t q = b->tree.leaf_size;
-  return level < FMM_KEY_LEVEL && !b->tree.coincident && n->cluster < 0 && (n->end[0] - n->begin[0] > q || n->end[1] - n->begin[1] > q);
-}
-
-static void find_cluster(const building *b, node *n, int level) {
-  int64_t at = fmm_cluster_search(b->n_cluster_leaves, b->cluster_leaf, level, n->key);
-  n->cluster = at < 0 ? -1 : b->cluster_leaf[at].cluster;
-}
-
-static void count_children(const building *b, node *n, int level) {
-  n->n_children = 0;
-  if (!is_split(b, n, level)) return;
-  int64_t s[9], t[9];
-  child_borders(b, n, level, 0, s);
-  child_borders(b, n, level, 1, t);
-  for (int o = 0; o < 8; o++) n->n_children += s[o + 1] > s[o] || t[o + 1] > t[o];
-}
-
-static void make_children(building *b, int64_t parent, int level) {
-  const node *n = &b->level[level][parent];
-  int64_t s[9], t[9];
-  if (!n->n_children) return;
-  child_borders(b, n, level, 0, s);
-  child_borders(b, n, level, 1, t);
-  node *child = b->level[level + 1] + n->first_child;
-  for (int o = 0; o < 8; o++)
-    if (s[o + 1] > s[o] || t[o + 1] > t[o]) {
-      *child = (node){.key = n->key << 3 | (uint64_t)o, .begin = {s[o], t[o]}, .end = {s[o + 1], t[o + 1]}, .parent = (int32_t)parent};
-      find_cluster(b, child++, level + 1);
-    }
-}
-
-static fmm_status refine_level(building *b, int level) {
-  node *nodes = b->level[level];
-  int64_t n = b->level_size[level], total = 0, before = 0;
-#pragma omp parallel for num_threads(b->threads) schedule(static)
-  for (int64_t i = 0; i < n; i++) count_children(b, &nodes[i], level);
-  for (int l = 0; l <= level; l++) before += b->level_size[l];
-  for (int64_t i = 0; i < n; i++) {
-    nodes[i].first_child = (int32_t)total; /* within the next level */
-    total += nodes[i].n_children;
-    if (before + total > INT32_MAX)
-      return FMM_FAIL(FMM_ERR_ARGUMENT, "leaf size %d makes more than %d boxes; use a larger one", b->tree.leaf_size, INT32_MAX);
-  }
-  b->n_levels = level + 1;
-  if (!total) return FMM_OK;
-  FMM_TRY(FMM_ALLOCATE(&b->level[level + 1], total, "boxes of a level"));
-  b->level_size[level + 1] = total;
-#pragma omp parallel for num_threads(b->threads) schedule(static)
-  for (int64_t i = 0; i < n; i++) make_children(b, i, level);
-  return FMM_OK;
-}
-
-static fmm_status refine(building *b) {
-  FMM_TRY(FMM_ALLOCATE(&b->level[0], 1, "root box"));
-  b->level_size[0] = 1;
-  b->level[0][0] = (node){.end = {b->tree.sources.n, b->tree.targets.n}, .parent = -1, .cluster = -1};
-  for (int l = 0; l < FMM_MAX_LEVELS && b->level_size[l]; l++) FMM_TRY(refine_level(b, l));
-  return FMM_OK;
-}
-
-static fmm_status allocate_boxes(fmm_tree *t) {
-  const int64_t n = t->n_boxes;
-  FMM_TRY(FMM_ALLOCATE(&t->key, n, "keys of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->level, n, "levels of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->parent, n, "parents of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->first_child, n, "children of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->n_children, n, "children of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->octant, n, "octants of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->source_begin, n, "source ranges of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->source_end, n, "source ranges of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->target_begin, n, "target ranges of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->target_end, n, "target ranges of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->center_x, n, "centres of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->center_y, n, "centres of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->center_z, n, "centres of boxes"));
-  return FMM_ALLOCATE(&t->cluster, n, "clusters of boxes");
-}
-
-static void fill_box(const building *b, fmm_tree *t, int level, int64_t i) {
-  const node *n = &b->level[level][i];
-  const int64_t box = t->level_begin[level] + i;
-  const double side = ldexp(t->root_side, -level);
-  t->key[box] = n->key;
-  t->level[box] = (uint8_t)level;
-  t->parent[box] = level ? t->level_begin[level - 1] + n->parent : -1;
-  t->first_child[box] = n->n_children ? t->level_begin[level + 1] + n->first_child : -1;
-  t->n_children[box] = n->n_children;
-  t->octant[box] = n->key & 7;
-  t->source_begin[box] = n->begin[0], t->source_end[box] = n->end[0];
-  t->target_begin[box] = n->begin[1], t->target_end[box] = n->end[1];
-  t->center_x[box] = t->root_lo[0] + ((double)fmm_key_compact(n->key) + 0.5) * side;
-  t->center_y[box] = t->root_lo[1] + ((double)fmm_key_compact(n->key >> 1) + 0.5) * side;
-  t->center_z[box] = t->root_lo[2] + ((double)fmm_key_compact(n->key >> 2) + 0.5) * side;
-  t->cluster[box] = n->cluster;
-}
-
-static fmm_status flatten(building *b) {
-  fmm_tree *t = &b->tree;
-  int64_t total = 0;
-  t->n_levels = b->n_levels;
-  for (int l = 0; l < FMM_MAX_LEVELS; l++) t->level_begin[l] = (int32_t)total, total += b->level_size[l];
-  t->level_begin[FMM_MAX_LEVELS] = t->n_boxes = (int32_t)total;
-  FMM_TRY(allocate_boxes(t));
-  for (int l = 0; l < t->n_levels; l++) {
-#pragma omp parallel for num_threads(b->threads) schedule(static)
-    for (int64_t i = 0; i < b->level_size[l]; i++) fill_box(b, t, l, i);
-  }
-  return FMM_OK;
-}
-
-/* Depth-first order of the leaves: leaves below each box bottom-up, then each box's first position top-down. */
-static fmm_status order_leaves(fmm_tree *t) {
-  int32_t *below = NULL, *position = NULL;
-  fmm_status status;
-  FMM_CHECK(FMM_ALLOCATE_ZERO(&below, t->n_boxes, "leaf numbers"));
-  FMM_CHECK(FMM_ALLOCATE_ZERO(&position, t->n_boxes, "leaf numbers"));
-  for (int32_t i = t->n_boxes - 1; i >= 0; i--) {
-    if (!t->n_children[i]) below[i] = 1;
-    if (i) below[t->parent[i]] += below[i];
-  }
-  t->n_leaves = below[0];
-  FMM_CHECK(FMM_ALLOCATE(&t->leaf, t->n_leaves, "leaves"));
-  for (int32_t i = 0; i < t->n_boxes; i++) {
-    if (!t->n_children[i]) t->leaf[position[i]] = i;
-    for (int32_t c = t->first_child[i], at = position[i], k = 0; k < t->n_children[i]; k++, c++) position[c] = at, at += below[c];
-  }
-done:
-  FMM_FREE(&below);
-  FMM_FREE(&position);
-  return status;
-}
-
-static fmm_status index_clusters(fmm_tree *t) {
-  FMM_TRY(FMM_ALLOCATE_ZERO(&t->cluster_first, t->n_clusters + 1, "clusters"));
-  for (int32_t i = 0; t->n_clusters && i < t->n_boxes; i++)
-    if (t->cluster[i] >= 0) t->cluster_first[t->cluster[i] + 1]++;
-  for (int32_t k = 0; k < t->n_clusters; k++) t->cluster_first[k + 1] += t->cluster_first[k];
-  FMM_TRY(FMM_ALLOCATE(&t->cluster_leaf, t->cluster_first[t->n_clusters], "leaves of clusters"));
-  for (int32_t i = 0; t->n_clusters && i < t->n_boxes; i++) /* first[k] runs to the end of k, then all move up by one */
-    if (t->cluster[i] >= 0) t->cluster_leaf[t->cluster_first[t->cluster[i]]++] = i;
-  for (int32_t k = t->n_clusters; k > 0; k--) t->cluster_first[k] = t->cluster_first[k - 1];
-  t->cluster_first[0] = 0;
-  return FMM_OK;
-}
-
-/* Appends the finest cells with more than q points of one set. out NULL: only counts. */
-static int64_t overfull_cells(const uint64_t *keys, int64_t n, int64_t q, int threads, uint64_t *out) {
-  int64_t count = 0;
-  if (!out) {
-#pragma omp parallel for num_threads(threads) reduction(+ : count)
-    for (int64_t i = 0; i < n - q; i++) count += keys[i] == keys[i + q] && (i == 0 || keys[i - 1] != keys[i]);
-    return count;
-  }
-  for (int64_t i = 0; i < n - q; i++)
-    if (keys[i] == keys[i + q] && (i == 0 || keys[i - 1] != keys[i])) out[count++] = keys[i];
-  return count;
-}
-
-/* Cells of a and b, both ascending and distinct, into out. */
-static int64_t unite(const uint64_t *a, int64_t na, const uint64_t *b, int64_t nb, uint64_t *out) {
-  int64_t i = 0, j = 0, n = 0;
-  while (i < na || j < nb) {
-    uint64_t key = j >= nb || (i < na && a[i] <= b[j]) ? a[i] : b[j];
-    i += i < na && a[i] == key, j += j < nb && b[j] == key;
-    out[n++] = key;
-  }
-  return n;
-}
-
-static fmm_status find_clusters(building *b) {
-  fmm_tree *t = &b->tree;
-  const int64_t q = t->leaf_size;
-  if (t->coincident) return FMM_OK;
-  int64_t ns = overfull_cells(b->keys[0], t->sources.n, q, b->threads, NULL);
-  int64_t nt = t->same_points ? 0 : overfull_cells(b->keys[1], t->targets.n, q, b->threads, NULL);
-  if (!ns && !nt) return FMM_OK;
-  uint64_t *cells = NULL;
-  FMM_TRY(FMM_ALLOCATE(&cells, 2 * (ns + nt), "overfull cells"));
-  overfull_cells(b->keys[0], t->sources.n, q, b->threads, cells);
-  if (nt) overfull_cells(b->keys[1], t->targets.n, q, b->threads, cells + ns);
-  uint64_t *all = cells + ns + nt;
-  int64_t n = unite(cells, ns, cells + ns, nt, all);
-  fmm_status status = fmm_clusters_find(n, all, &b->cluster_leaf, &b->n_cluster_leaves, &t->n_clusters);
-  FMM_FREE(&cells);
-  return status;
-}
-
-static fmm_status sort_sets(building *b, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
-                            const double *targets) {
-  fmm_tree *t = &b->tree;
+static fmm_status sort_sets(fmm_tree *t, const sets *s, uint64_t *keys[2], int threads) {
   fmm_frame frame;
-  FMM_TRY(fmm_frame_make(&frame, n_sources, sources, n_targets, targets, t->root_scale, b->threads));
+  FMM_TRY(fmm_frame_make(&frame, s->n_sources, s->sources, s->n_targets, s->targets, t->root_scale, threads));
   t->scale = frame.scale, t->root_side = frame.side, t->coincident = frame.coincident;
   for (int a = 0; a < 3; a++) t->shift[a] = frame.shift[a], t->root_lo[a] = frame.lo[a];
-  FMM_TRY(fmm_points_sort(&t->sources, &b->keys[0], &frame, n_sources, sources, normals, t->leaf_size, b->threads));
-  if (!t->same_points) return fmm_points_sort(&t->targets, &b->keys[1], &frame, n_targets, targets, NULL, t->leaf_size, b->threads);
+  FMM_TRY(fmm_points_sort(&t->sources, &keys[0], &frame, s->n_sources, s->sources, s->normals, t->leaf_size, threads));
+  if (!t->same_points) return fmm_points_sort(&t->targets, &keys[1], &frame, s->n_targets, s->targets, NULL, t->leaf_size, threads);
   t->targets = t->sources;
-  b->keys[1] = b->keys[0];
   return FMM_OK;
 }
 
@@ -258,21 +29,15 @@ static fmm_status check_options(const fmm_tree_options *o, int64_t n_sources, in
 fmm_status fmm_tree_build(fmm_tree *tree, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                           const double *targets, const fmm_tree_options *options, int threads) {
   FMM_TRY(check_options(options, n_sources, n_targets, threads));
-  building b = {.threads = threads};
-  fmm_status status;
-  b.tree.leaf_size = options->leaf_size, b.tree.root_scale = options->root_scale, b.tree.same_points = !targets;
-  FMM_CHECK(sort_sets(&b, n_sources, sources, normals, n_targets, targets));
-  FMM_CHECK(find_clusters(&b));
-  FMM_CHECK(refine(&b));
-  FMM_CHECK(flatten(&b));
-  FMM_CHECK(order_leaves(&b.tree));
-  FMM_CHECK(index_clusters(&b.tree));
-  *tree = b.tree;
-done:
-  if (b.keys[1] != b.keys[0]) FMM_FREE(&b.keys[1]);
-  FMM_FREE(&b.keys[0]);
-  FMM_FREE(&b.cluster_leaf);
-  for (int l = 0; l < FMM_MAX_LEVELS; l++) FMM_FREE(&b.level[l]);
-  if (status != FMM_OK) fmm_tree_free(&b.tree);
+  const sets s = {n_sources, n_targets, sources, normals, targets};
+  const int64_t most[2] = {options->leaf_size, options->leaf_size};
+  fmm_tree made = {.leaf_size = options->leaf_size, .root_scale = options->root_scale, .same_points = !targets};
+  uint64_t *keys[2] = {NULL, NULL};
+  fmm_status status = sort_sets(&made, &s, keys, threads);
+  if (status == FMM_OK) status = fmm_tree_refine(&made, keys[0], made.same_points ? keys[0] : keys[1], most, threads);
+  FMM_FREE(&keys[0]);
+  FMM_FREE(&keys[1]);
+  if (status == FMM_OK) *tree = made;
+  else fmm_tree_free(&made);
   return status;
 }

@@ -55,6 +55,8 @@ typedef struct fmm_tree {
   int32_t *cluster_leaf;   /* boxes, ascending in a cluster */
 } fmm_tree;
 
+enum { FMM_PARALLEL_MINIMUM = 1024 }; /* loops over fewer boxes or points are not worth waking a team */
+
 typedef struct fmm_tree_options { int leaf_size; double root_scale; } fmm_tree_options;
 
 /* Half the side of a box of this level, scaled coordinates. */

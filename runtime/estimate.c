@@ -1,0 +1,172 @@
+/* Estimated work counts from samples at two sizes (estimate.h says how). */
+#include "estimate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "generate.h"
+#include "refine.h"
+#include "sample.h"
+
+enum { most_steps = 16, most_leaves = 8192 }; /* most_leaves: N / q beyond which a sample stands for fewer points */
+
+struct fmm_estimate {
+  fmm_origin origin;
+  char distribution[32];
+  int dimension;
+  fmm_sample step[most_steps]; /* made when first asked for */
+  int is_made[most_steps];
+};
+
+static fmm_status sample_of(fmm_estimate *e, int step, double root_scale, fmm_sample **sample) {
+  if (!e->is_made[step]) {
+    fmm_status status = fmm_sample_make(&e->step[step], &e->origin, ldexp(1, step * e->dimension));
+    if (status != FMM_OK) {
+      fmm_sample_free(&e->step[step]);
+      return status;
+    }
+    e->is_made[step] = 1;
+  }
+  *sample = &e->step[step];
+  return fmm_sample_sort(*sample, &e->origin, root_scale);
+}
+
+static int64_t larger_set(const fmm_estimate *e) { return e->origin.n[0] > e->origin.n[1] ? e->origin.n[0] : e->origin.n[1]; }
+
+static fmm_status find_dimension(fmm_estimate *e) {
+  fmm_sample sample;
+  e->dimension = 3;
+  if (larger_set(e) <= FMM_ESTIMATE_EXACT) return FMM_OK;
+  fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / FMM_SAMPLE_MOST));
+  if (status == FMM_OK) status = fmm_sample_sort(&sample, &e->origin, 1);
+  if (status == FMM_OK) e->dimension = fmm_sample_dimension(&sample);
+  fmm_sample_free(&sample);
+  return status;
+}
+
+static fmm_status create(fmm_estimate **estimate, const fmm_origin *origin) {
+  fmm_estimate *e = NULL;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&e, 1, "estimate of counts"));
+  e->origin = *origin;
+  if (origin->distribution) {
+    strncpy(e->distribution, origin->distribution, sizeof e->distribution - 1);
+    e->origin.distribution = e->distribution;
+  }
+  fmm_status status = find_dimension(e);
+  if (status == FMM_OK) *estimate = e;
+  else fmm_estimate_destroy(&e);
+  return status;
+}
+
+fmm_status fmm_estimate_create(fmm_estimate **estimate, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
+                               int threads) {
+  fmm_frame frame; /* for its check of every row: samples see only some */
+  FMM_TRY(fmm_frame_make(&frame, n_sources, sources, n_targets, targets, 1, threads));
+  return create(estimate, &(fmm_origin){.rows = {sources, targets}, .n = {n_sources, n_targets}, .same_points = !targets, .threads = threads});
+}
+
+fmm_status fmm_estimate_create_named(fmm_estimate **estimate, const char *distribution, int64_t n, int threads) {
+  if (n < 0) return FMM_FAIL(FMM_ERR_ARGUMENT, "%lld points of %s; a count cannot be negative", (long long)n, distribution);
+  FMM_TRY(fmm_generate_points(distribution, 0, 1, NULL, threads)); /* is the name known? */
+  return create(estimate, &(fmm_origin){.distribution = distribution, .n = {n, 0}, .same_points = 1, .threads = threads});
+}
+
+/* From ranges of samples to ranges of the points they stand for. */
+static void scale_ranges(double weight, int64_t n_boxes, int64_t *begin, int64_t *end, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(static) if (n_boxes > FMM_PARALLEL_MINIMUM)
+  for (int64_t i = 0; i < n_boxes; i++) begin[i] = llround((double)begin[i] * weight), end[i] = llround((double)end[i] * weight);
+}
+
+static int64_t most_samples_in(const fmm_sample_set *s, int leaf_size) {
+  double most = floor(leaf_size / fmm_sample_weight(s));
+  return most > 1 ? (int64_t)most : 1;
+}
+
+/* The tree of a sample, in numbers of the points it stands for. */
+static fmm_status refine(const fmm_estimate *e, const fmm_sample *sample, int leaf_size, fmm_tree *t) {
+  const int threads = e->origin.threads;
+  const fmm_sample_set *s = &sample->set[0], *targets = &sample->set[!e->origin.same_points];
+  const int64_t most[2] = {most_samples_in(s, leaf_size), most_samples_in(targets, leaf_size)};
+  *t = (fmm_tree){.leaf_size = leaf_size, .root_scale = sample->root_scale, .same_points = e->origin.same_points, .scale = sample->frame.scale,
+                  .root_side = sample->frame.side, .coincident = sample->frame.coincident, .sources.n = s->n, .targets.n = targets->n};
+  FMM_TRY(fmm_tree_refine(t, s->keys, targets->keys, most, threads));
+  scale_ranges(fmm_sample_weight(s), t->n_boxes, t->source_begin, t->source_end, threads);
+  scale_ranges(fmm_sample_weight(targets), t->n_boxes, t->target_begin, t->target_end, threads);
+  t->sources.n = s->n_points, t->targets.n = targets->n_points;
+  return FMM_OK;
+}
+
+static fmm_status count_sample(fmm_estimate *e, int step, int leaf_size, double root_scale, const fmm_count_case *what, fmm_counts *counts) {
+  fmm_sample *sample;
+  FMM_TRY(sample_of(e, step, root_scale, &sample));
+  fmm_tree tree = {0};
+  fmm_lists lists = {0};
+  fmm_status status;
+  FMM_CHECK(refine(e, sample, leaf_size, &tree));
+  FMM_CHECK(fmm_lists_build(&lists, &tree, fmm_surface_size(what->order), e->origin.threads));
+  FMM_CHECK(fmm_count_work(&tree, &lists, what, counts));
+done:
+  fmm_lists_free(&lists);
+  fmm_tree_free(&tree);
+  return status;
+}
+
+/* By what to multiply a number counted at `step` to have it for all points. Work a point is limit x (1 - border / boxes an edge), boxes an
+ * edge double with each step towards all points; more is the number at `step`, less at the step after. */
+static double growth(double more, double less, int step, int dimension) {
+  const double factor = ldexp(1, dimension), all = ldexp(1, step * dimension);
+  double at = more, next = less * factor, limit = 2 * at - next;
+  if (!(at > 0) || !(next > 0) || !(limit > 0.5 * at) || !(limit < 1.5 * at)) return all; /* too irregular to extrapolate */
+  double border = 1 - at / limit;
+  return all * (1 - border / ldexp(1, step)) / (1 - border);
+}
+
+/* The same for a number with a constant part (operators read once): a straight line through both. */
+static double line_growth(double more, double less, int step, int dimension) {
+  double all = ldexp(1, step * dimension), slope = (more - less) / (1 - ldexp(1, -dimension));
+  return more > 0 && slope > 0 ? 1 + (all - 1) * slope / more : all;
+}
+
+static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, int dimension, fmm_counts *c) {
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+    const fmm_work *p = &a->total[phase], *q = &b->total[phase];
+    double pairs = growth(p->pairs, q->pairs, step, dimension), flops = growth(p->flops, q->flops, step, dimension);
+    double entries = growth(p->entries, q->entries, step, dimension), bytes = line_growth(p->bytes, q->bytes, step, dimension);
+    memset(c->level[phase], 0, sizeof c->level[phase]);
+    for (int l = 0; l < FMM_MAX_LEVELS; l++) { /* boxes move down by `step` levels; what falls below the last stays there */
+      fmm_work *to = &c->level[phase][l + step < FMM_MAX_LEVELS ? l + step : FMM_MAX_LEVELS - 1];
+      const fmm_work *from = &a->level[phase][l];
+      to->pairs += pairs * from->pairs, to->flops += flops * from->flops;
+      to->bytes += bytes * from->bytes, to->entries += entries * from->entries;
+    }
+  }
+  c->n_levels = a->n_levels + step < FMM_MAX_LEVELS ? a->n_levels + step : FMM_MAX_LEVELS;
+  c->n_leaves = llround((double)a->n_leaves * growth((double)a->n_leaves, (double)b->n_leaves, step, dimension));
+  c->n_boxes = llround((double)a->n_boxes * growth((double)a->n_boxes, (double)b->n_boxes, step, dimension));
+  c->v_pairs = llround((double)a->v_pairs * growth((double)a->v_pairs, (double)b->v_pairs, step, dimension));
+  fmm_counts_add_up(c);
+}
+
+fmm_status fmm_estimate_counts(fmm_estimate *e, int leaf_size, double root_scale, const fmm_count_case *what, fmm_counts *counts) {
+  if (leaf_size < 1) return FMM_FAIL(FMM_ERR_ARGUMENT, "leaf size is %d; it must be at least 1", leaf_size);
+  if (!(root_scale >= 1 && root_scale <= 2)) return FMM_FAIL(FMM_ERR_ARGUMENT, "root scale is %g; it must be in [1, 2]", root_scale);
+  fmm_counts more, less, all;
+  int step = 0;
+  for (double n = (double)larger_set(e); n > FMM_ESTIMATE_EXACT && n / leaf_size > most_leaves && step < most_steps - 2; step++)
+    n = ldexp(n, -e->dimension);
+  FMM_TRY(count_sample(e, step, leaf_size, root_scale, what, &more));
+  all = more;
+  if (step) {
+    FMM_TRY(count_sample(e, step + 1, leaf_size, root_scale, what, &less));
+    extrapolate(&more, &less, step, e->dimension, &all);
+  }
+  all.n_sources = e->origin.n[0], all.n_targets = e->origin.n[!e->origin.same_points];
+  *counts = all;
+  return FMM_OK;
+}
+
+void fmm_estimate_destroy(fmm_estimate **estimate) {
+  if (!*estimate) return;
+  for (int k = 0; k < most_steps; k++) fmm_sample_free(&(*estimate)->step[k]);
+  FMM_FREE(estimate);
+}

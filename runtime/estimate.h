@@ -1,0 +1,25 @@
+/* Work counts of trees that are not built: what the tuner asks for many leaf sizes and root scales, and fmm-predict for a named
+ * distribution whose points are never made.
+ *
+ * A tree is refined over a sample of the points (sample.h), its ranges are multiplied by the sample's weight, and lists and counts are made
+ * of it as of any tree. Where the whole tree would have more than some ten thousand leaves the sample stands for fewer points, by powers of
+ * 2^dimension, and the counts are extrapolated from two such samples: what is done a point deviates from its limit in inverse
+ * proportion to the boxes an edge (those at the border have fewer neighbours). Up to FMM_ESTIMATE_EXACT points counts are exact (but for
+ * coincident points below the finest cell, which are not merged). Deterministic; the same for any number of threads. */
+#ifndef FMM_ESTIMATE_H
+#define FMM_ESTIMATE_H
+#include "counts.h"
+
+enum { FMM_ESTIMATE_EXACT = 1 << 15 };
+
+typedef struct fmm_estimate fmm_estimate;
+
+/* From points: arguments as fmm_tree_build's; the arrays must stay as they are until fmm_estimate_destroy. */
+fmm_status fmm_estimate_create(fmm_estimate **estimate, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
+                               int threads);
+/* From a name (generate.h): n points that are sources and targets. */
+fmm_status fmm_estimate_create_named(fmm_estimate **estimate, const char *distribution, int64_t n, int threads);
+/* Counts of the tree with this leaf size and root scale. Calls with the root scale of the call before are cheaper. Not thread-safe. */
+fmm_status fmm_estimate_counts(fmm_estimate *estimate, int leaf_size, double root_scale, const fmm_count_case *what, fmm_counts *counts);
+void fmm_estimate_destroy(fmm_estimate **estimate);
+#endif

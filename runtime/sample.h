@@ -1,0 +1,43 @@
+/* Samples of a problem's points for estimating work counts (estimate.h): the same density with fewer points.
+ *
+ * Step k of a problem of N points stands for N / F^k of them, F = 2^dimension: a tree over it with the same leaf size is like the whole tree
+ * with its k finest levels' worth of boxes taken away. Its points are picked at random, so that boxes scatter as those of the whole do; beyond
+ * FMM_SAMPLE_MOST they are thinned to that many evenly in Morton order, each standing for `weight` points. */
+#ifndef FMM_SAMPLE_H
+#define FMM_SAMPLE_H
+#include "points.h"
+
+enum { FMM_SAMPLE_MOST = 1 << 17 };
+
+/* Where points come from: the caller's rows, or a distribution by name (generate.h), which is its own targets. */
+typedef struct fmm_origin {
+  const char *distribution;
+  const double *rows[2]; /* sources, targets; unused with a distribution */
+  int64_t n[2];
+  int same_points, threads;
+} fmm_origin;
+
+typedef struct fmm_sample_set {
+  int64_t n, n_points; /* rows kept, points they stand for */
+  double *rows;        /* n x 3 */
+  uint64_t *keys;      /* n, sorted, of the current root scale */
+} fmm_sample_set;
+
+typedef struct fmm_sample {
+  fmm_sample_set set[2]; /* sources, targets; the second empty when they are the same */
+  double root_scale;     /* of frame and keys; 0: none yet */
+  fmm_frame frame;
+} fmm_sample;
+
+/* A sample that stands for n / divisor points of each set. Release with fmm_sample_free, also after a failure. */
+fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *origin, double divisor);
+/* Sorts the keys for this root scale, if they are not yet. */
+fmm_status fmm_sample_sort(fmm_sample *sample, const fmm_origin *origin, double root_scale);
+void fmm_sample_free(fmm_sample *sample);
+
+static inline double fmm_sample_weight(const fmm_sample_set *s) { return s->n ? (double)s->n_points / (double)s->n : 1; }
+
+/* Dimension of the set the points fill, 1, 2 or 3: growth of the points' entropy over boxes from one level to the next (the information
+ * dimension, Renyi 1959), at the finest level whose boxes still hold several points. */
+int fmm_sample_dimension(const fmm_sample *sample);
+#endif

@@ -1,0 +1,155 @@
+/* Estimated counts against those of the tree itself: exact where nothing is thinned, near where it is; from points and from names. */
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/estimate.h"
+#include "runtime/generate.h"
+
+static fmm_count_case laplace(void) {
+  fmm_count_case what = {.order = 6, .n_columns = 1};
+  assert_ok(fmm_pair_info_find("laplace", &what.pair));
+  return what;
+}
+
+static void count_exactly(int64_t n, const double *s, int64_t m, const double *t, int q, double root_scale, const fmm_count_case *what, fmm_counts *c) {
+  fmm_tree tree;
+  fmm_lists lists;
+  fmm_tree_options options = {q, root_scale};
+  assert_ok(fmm_tree_build(&tree, n, s, NULL, m, t, &options, 2));
+  assert_ok(fmm_lists_build(&lists, &tree, fmm_surface_size(what->order), 2));
+  assert_ok(fmm_count_work(&tree, &lists, what, c));
+  fmm_lists_free(&lists);
+  fmm_tree_free(&tree);
+}
+
+static void nothing_is_thinned_of_few_points_and_counts_are_exact(void **state) {
+  enum { n = 20000, m = 9000 };
+  double *s = malloc(n * 24), *t = malloc(m * 24);
+  fmm_count_case what = laplace();
+  fmm_estimate *e = NULL;
+  fmm_counts exact, estimated;
+  assert_ok(fmm_generate_points("plummer", n, 1, s, 2));
+  assert_ok(fmm_generate_points("sphere", m, 2, t, 2));
+  assert_ok(fmm_estimate_create(&e, n, s, m, t, 2));
+  for (int q = 20; q <= 320; q *= 4)
+    for (double root_scale = 1; root_scale < 2; root_scale += 0.35) {
+      count_exactly(n, s, m, t, q, root_scale, &what, &exact);
+      assert_ok(fmm_estimate_counts(e, q, root_scale, &what, &estimated));
+      assert_memory_equal(&exact, &estimated, sizeof exact);
+    }
+  fmm_estimate_destroy(&e);
+  assert_null(e);
+  free(s), free(t);
+}
+
+/* Largest relative difference of a phase's flops among the four phases that matter. */
+static double difference(const fmm_counts *a, const fmm_counts *b) {
+  static const fmm_phase phases[] = {FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_VLIST, FMM_PHASE_DOWN};
+  double largest = 0;
+  for (int k = 0; k < 4; k++) largest = fmax(largest, fabs(a->total[phases[k]].flops / b->total[phases[k]].flops - 1));
+  return largest;
+}
+
+static void estimates_are_near_the_counts(const char *distribution, int q, double root_scale, double bound, double named_bound) {
+  enum { n = 500000 };
+  double *s = malloc(n * 24);
+  fmm_count_case what = laplace();
+  fmm_estimate *e = NULL, *named = NULL;
+  fmm_counts exact, estimated;
+  assert_ok(fmm_generate_points(distribution, n, 1, s, 2));
+  count_exactly(n, s, 0, NULL, q, root_scale, &what, &exact);
+  assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
+  assert_ok(fmm_estimate_counts(e, q, root_scale, &what, &estimated));
+  assert_int_equal(estimated.n_sources, n);
+  if (difference(&estimated, &exact) > bound) fail_msg("%s, from points: %g", distribution, difference(&estimated, &exact));
+  assert_ok(fmm_estimate_create_named(&named, distribution, n, 2));
+  assert_ok(fmm_estimate_counts(named, q, root_scale, &what, &estimated));
+  if (difference(&estimated, &exact) > named_bound) fail_msg("%s, by name: %g", distribution, difference(&estimated, &exact));
+  fmm_estimate_destroy(&e);
+  fmm_estimate_destroy(&named);
+  free(s);
+}
+
+/* Bounds: thinning moves a box's number of points by one weight of up to q / 16 here; a smooth density is worth less at the edges. */
+static void thinned_estimates_are_near_the_counts(void **state) {
+  estimates_are_near_the_counts("uniform", 100, 1, 0.05, 0.1);
+  estimates_are_near_the_counts("ellipsoid", 100, 1.2, 0.1, 0.2);
+  estimates_are_near_the_counts("sphere", 100, 1.5, 0.1, 0.2);
+  estimates_are_near_the_counts("plummer", 100, 1, 0.1, 0.2);
+}
+
+static void estimates_are_the_same_for_any_number_of_threads(void **state) {
+  enum { n = 300000 };
+  double *s = malloc(n * 24);
+  fmm_count_case what = laplace();
+  fmm_counts first, other;
+  assert_ok(fmm_generate_points("ellipsoid", n, 1, s, 2));
+  for (int threads = 1; threads <= 3; threads++) {
+    fmm_estimate *e = NULL;
+    assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, threads));
+    assert_ok(fmm_estimate_counts(e, 64, 1.1, &what, threads == 1 ? &first : &other));
+    if (threads > 1) assert_memory_equal(&first, &other, sizeof first);
+    fmm_estimate_destroy(&e);
+  }
+  free(s);
+}
+
+static void hostile_points_do_not_make_estimates_explode(void **state) {
+  enum { n = 200000 };
+  double *s = malloc(n * 24);
+  fmm_count_case what = laplace();
+  fmm_estimate *e = NULL;
+  fmm_counts c;
+  assert_ok(fmm_generate_points("uniform", n, 1, s, 2));
+  for (int i = 0; i < 3 * n; i++) s[i] *= i / 3 % 2 ? 1e-9 : 1; /* half of them below the finest cell */
+  assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
+  assert_ok(fmm_estimate_counts(e, 64, 1, &what, &c));
+  assert_true(c.total[FMM_PHASE_ULIST].pairs < 1e3 * n && c.n_boxes < n);
+  fmm_estimate_destroy(&e);
+  for (int i = 0; i < 3 * n; i++) s[i] = 1; /* all at one place */
+  assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
+  assert_ok(fmm_estimate_counts(e, 64, 1, &what, &c));
+  assert_true(c.n_boxes == 1 && c.total[FMM_PHASE_ULIST].pairs == 0);
+  fmm_estimate_destroy(&e);
+  for (int64_t few = 0; few < 4; few++) {
+    assert_ok(fmm_estimate_create(&e, few, s, 0, NULL, 2));
+    assert_ok(fmm_estimate_counts(e, 1, 1, &what, &c));
+    assert_int_equal(c.n_sources, few);
+    fmm_estimate_destroy(&e);
+  }
+  s[4] = NAN;
+  assert_int_equal(fmm_estimate_create(&e, n, s, 0, NULL, 2), FMM_ERR_INPUT);
+  assert_null(e);
+  assert_int_equal(fmm_estimate_create_named(&e, "cube", n, 2), FMM_ERR_ARGUMENT);
+  free(s);
+}
+
+static void memory_that_fails_anywhere_leaks_nothing(void **state) {
+  fmm_count_case what = laplace();
+  size_t before = fmm_memory_now();
+  int failures = 0;
+  for (;; failures++) {
+    fmm_estimate *e = NULL;
+    fmm_counts c;
+    fmm_memory_fail_at(failures + 1);
+    fmm_status status = fmm_estimate_create_named(&e, "sphere", 1000, 1);
+    if (status == FMM_OK) status = fmm_estimate_counts(e, 10, 1, &what, &c);
+    fmm_estimate_destroy(&e);
+    assert_int_equal(fmm_memory_now(), before);
+    if (status == FMM_OK) break;
+    assert_int_equal(status, FMM_ERR_MEMORY);
+  }
+  fmm_memory_fail_at(0);
+  assert_true(failures > 40);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_thinned_of_few_points_and_counts_are_exact),
+                                     cmocka_unit_test(thinned_estimates_are_near_the_counts),
+                                     cmocka_unit_test(estimates_are_the_same_for_any_number_of_threads),
+                                     cmocka_unit_test(hostile_points_do_not_make_estimates_explode),
+                                     cmocka_unit_test(memory_that_fails_anywhere_leaks_nothing)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
