@@ -28,9 +28,10 @@ export LD_LIBRARY_PATH="$destination$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRA
 "$destination/consumer" || fail "the consumer failed"
 
 # The header serves C++ too.
+sanitizer=$(printf '%s\n' "$@" | grep '^-fsanitize' || true)
 if command -v c++ >/dev/null 2>&1; then
   printf '#include <hybridfmm/fmm.h>\nint main() { fmm_options o; return fmm_options_init(&o) == FMM_OK && fmm_version()[0] ? 0 : 1; }\n' >"$destination/consumer.cpp"
   # shellcheck disable=SC2086
-  c++ -Wall -Wextra -Werror "$destination/consumer.cpp" -o "$destination/consumer-cpp" $flags &&
-    "$destination/consumer-cpp" || fail "the C++ consumer failed"
+  if ! c++ $sanitizer -Wall -Wextra -Werror "$destination/consumer.cpp" -o "$destination/consumer-cpp" $flags || ! "$destination/consumer-cpp"; then
+    fail "the C++ consumer failed"; fi
 fi
