@@ -38,6 +38,7 @@ typedef struct fmm_gpu_request {
   size_t memory_cap;     /* bytes the plan may hold on the device (0: what is free) */
   void *stream;          /* caller's cudaStream_t, ordered with begin and results when arrays are on the device (NULL: none) */
   int threads;           /* host threads for staging copies */
+  fmm_memory_space densities_space, results_space; /* where begin's and results' arrays will be (0: host) */
 } fmm_gpu_request;
 
 typedef struct fmm_gpu_plan fmm_gpu_plan;

@@ -1,0 +1,35 @@
+/* One warp's double-precision product D += A B of 16x8 by 16x16 times 16x8 values, on the tensor cores where there are any for double.
+ * A fragment belongs to lane = 4 g + t: a[i]: row g + 8 (i % 2), column 4 (i / 2) + t; b[i]: row 4 i + t, column g;
+ * d[i]: row g + 8 (i / 2), column 2 t + i % 2. sm_90 has it as one instruction, sm_80 as eight m8n8k4 with the very same fragments, and before
+ * that it is done by shuffles. */
+#ifndef FMM_MMA_CUDA_H
+#define FMM_MMA_CUDA_H
+
+static __device__ __forceinline__ void fmm_mma_8x8x4(double &d0, double &d1, double a, double b) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(d0), "+d"(d1) : "d"(a), "d"(b));
+#else
+  int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  for (int k = 0; k < 4; k++) {
+    double x = __shfl_sync(0xffffffffu, a, 4 * g + k), y0 = __shfl_sync(0xffffffffu, b, 8 * t + k), y1 = __shfl_sync(0xffffffffu, b, 8 * t + 4 + k);
+    d0 = fma(x, y0, d0);
+    d1 = fma(x, y1, d1);
+  }
+#endif
+}
+
+static __device__ __forceinline__ void fmm_mma_16x8x16(double (&d)[4], const double (&a)[8], const double (&b)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7,%8,%9,%10,%11}, {%12,%13,%14,%15}, {%0,%1,%2,%3};"
+      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#else
+#pragma unroll
+  for (int k = 0; k < 4; k++) {
+    fmm_mma_8x8x4(d[0], d[1], a[2 * k], b[k]);
+    fmm_mma_8x8x4(d[2], d[3], a[2 * k + 1], b[k]);
+  }
+#endif
+}
+#endif

@@ -1,0 +1,222 @@
+/* Pair sums on the GPU for one pair interaction (compiled once each; FMM_CUDA_PAIR names it): U, W, X and the point parts of up and down are
+ * one kernel template over what the sources and the targets are. A block of 128 threads takes a tile (gpu_cuda.h): each group of lanes holds
+ * all of the tile's targets in registers, several a lane; sources are staged in shared memory and dealt to the groups in turn; the groups'
+ * sums are added in a fixed order at the end. Nothing is atomic and each value is written by one thread: bits depend on the tree alone.
+ * In float, coordinates are relative to the target box's centre and each staged chunk is added to double sums. */
+#include "runtime/gpu/gpu_cuda.h"
+
+#define FMM_PAIR_INFO(name) static constexpr fmm_pair_info info_##name
+#define FMM_PAIR_INFO_PASS
+#include FMM_PAIR_HEADER
+#undef FMM_PAIR_INFO_PASS
+#undef FMM_PAIR_INFO
+#include "kernels/pair/environment_cuda.h"
+
+namespace {
+enum { THREADS = 128, SHARED_BYTES = 16384, POINTS = 0, SURFACES = 1 };
+constexpr fmm_pair_info info = FMM_JOIN(info_, FMM_CUDA_PAIR);
+constexpr int COMPONENTS = info.components, WIDTH = (3 + COMPONENTS + (info.takes_normals ? 3 : 0) + 1) / 2 * 2;
+
+constexpr int values_of(int gradient) { return info.outputs * (gradient ? 4 : 1); }
+/* Targets a lane can hold without spilling: 3 coordinates and the sums each. */
+constexpr int most_of(int values, bool points) { return values == 1 ? (points ? 10 : 5) : values <= 4 ? 4 : 2; }
+
+struct job {
+  const fmm_cuda_tile *tile;
+  const fmm_cuda_range *range;
+  const int32_t *box;
+  const double *source[3], *normal[3], *density; /* points */
+  const double *surface, *center[3], *half;      /* surfaces */
+  const double *equivalent;
+  double source_radius, target_radius;
+  const double *target[3];
+  double *out;
+  int64_t n_sources, n_targets;
+  int n_surface, columns, add;
+  double params[FMM_MAX_PARAMS];
+};
+
+template <typename Real, int SOURCES>
+__device__ __forceinline__ void stage_source(const job &a, Real *to, const fmm_cuda_range &range, int box, int64_t i, int column, const double *center) {
+  double at[3];
+  if (SOURCES == POINTS) {
+    int64_t j = range.begin + i;
+    for (int k = 0; k < 3; k++) at[k] = a.source[k][j] - center[k];
+#pragma unroll
+    for (int k = 0; k < COMPONENTS; k++) to[3 + k] = (Real)a.density[((int64_t)k * a.columns + column) * a.n_sources + j];
+    if (info.takes_normals)
+      for (int k = 0; k < 3; k++) to[3 + COMPONENTS + k] = (Real)a.normal[k][j];
+  } else {
+    double radius = a.source_radius * a.half[box];
+    for (int k = 0; k < 3; k++) at[k] = a.center[k][box] + radius * a.surface[3 * i + k] - center[k];
+    const double *q = a.equivalent + ((int64_t)box * a.columns + column) * COMPONENTS * a.n_surface + i;
+#pragma unroll
+    for (int k = 0; k < COMPONENTS; k++) to[3 + k] = (Real)q[k * a.n_surface];
+  }
+#pragma unroll
+  for (int k = 0; k < 3; k++) to[k] = (Real)at[k];
+}
+
+/* One group's share of the staged sources onto its targets. */
+template <class Acc, int GRADIENT, int R, bool GUARD>
+__device__ __forceinline__ void add_pairs(const typename Acc::Real *staged, int filled, int group, int groups, const typename Acc::Real (*at)[3],
+                                          const typename Acc::Real *params, typename Acc::Real (*sum)[values_of(GRADIENT)]) {
+  typedef typename Acc::Real Real;
+#pragma unroll(R <= 2 ? 4 : R <= 4 ? 2 : 1)
+  for (int j = group; j < filled; j += groups) {
+    const Real *source = staged + j * WIDTH;
+    Real s[WIDTH];
+#pragma unroll
+    for (int k = 0; k < WIDTH; k++) s[k] = source[k];
+#pragma unroll
+    for (int r = 0; r < R; r++)
+      Acc::template pair<GUARD, GRADIENT>(at[r][0] - s[0], at[r][1] - s[1], at[r][2] - s[2], s + 3, s + 3 + COMPONENTS, params, sum[r]);
+  }
+}
+
+template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int R>
+__device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile, double *shared, int column) {
+  typedef typename Acc::Real Real;
+  constexpr int VALUES = values_of(GRADIENT), CHUNK = SHARED_BYTES / (int)(WIDTH * sizeof(Real)) < 512 ? SHARED_BYTES / (int)(WIDTH * sizeof(Real)) : 512;
+  constexpr bool SPLIT = sizeof(Real) < sizeof(double);
+  Real *staged = (Real *)shared;
+  const int lanes = 1 << tile.lanes_log2, lane = threadIdx.x & (lanes - 1), group = threadIdx.x >> tile.lanes_log2, groups = THREADS >> tile.lanes_log2;
+  double center[3] = {0, 0, 0};
+  if (SPLIT)
+    for (int k = 0; k < 3; k++) center[k] = a.center[k][tile.box];
+  Real params[FMM_MAX_PARAMS];
+#pragma unroll
+  for (int k = 0; k < info.n_params; k++) params[k] = (Real)a.params[k];
+
+  Real at[R][3], sum[R][VALUES];
+  double total[SPLIT ? R : 1][VALUES];
+#pragma unroll
+  for (int r = 0; r < R; r++) {
+    int i = min(lane + r * lanes, tile.target_count - 1);
+    for (int k = 0; k < 3; k++) {
+      double t = TARGETS == POINTS ? a.target[k][tile.target_begin + i]
+                                   : a.center[k][tile.box] + a.target_radius * a.half[tile.box] * a.surface[3 * (tile.target_begin + i) + k];
+      at[r][k] = (Real)(t - center[k]);
+    }
+#pragma unroll
+    for (int v = 0; v < VALUES; v++) {
+      sum[r][v] = 0;
+      if (SPLIT) total[SPLIT ? r : 0][v] = 0;
+    }
+  }
+
+  int next = 0;
+  int64_t done = 0;
+  while (next < tile.range_count) { /* uniform over the block */
+    int filled = 0, guard = 0;
+    while (next < tile.range_count && filled < CHUNK) {
+      fmm_cuda_range range = {0, a.n_surface, 0};
+      int box = 0;
+      if (SOURCES == POINTS) range = a.range[tile.range_begin + next];
+      else box = a.box[tile.range_begin + next];
+      if (filled && range.guard != guard) break;
+      guard = range.guard;
+      int take = (int)min((int64_t)(CHUNK - filled), range.count - done);
+      for (int i = threadIdx.x; i < take; i += THREADS) stage_source<Real, SOURCES>(a, staged + (filled + i) * WIDTH, range, box, done + i, column, center);
+      filled += take;
+      done += take;
+      if (done == range.count) next++, done = 0;
+    }
+    __syncthreads();
+    if (SOURCES == POINTS && TARGETS == POINTS && guard) add_pairs<Acc, GRADIENT, R, true>(staged, filled, group, groups, at, params, sum);
+    else add_pairs<Acc, GRADIENT, R, false>(staged, filled, group, groups, at, params, sum);
+    if (SPLIT)
+#pragma unroll
+      for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int v = 0; v < VALUES; v++) total[SPLIT ? r : 0][v] += sum[r][v], sum[r][v] = 0;
+    __syncthreads();
+  }
+
+  const int held = lanes * R;
+#pragma unroll
+  for (int r = 0; r < R; r++)
+#pragma unroll
+    for (int v = 0; v < VALUES; v++) shared[(group * VALUES + v) * held + lane + r * lanes] = SPLIT ? total[SPLIT ? r : 0][v] : (double)sum[r][v];
+  __syncthreads();
+  for (int i = threadIdx.x; i < tile.target_count * VALUES; i += THREADS) {
+    int v = i / tile.target_count, t = i - v * tile.target_count;
+    double f = 0;
+    for (int g = 0; g < groups; g++) f += shared[(g * VALUES + v) * held + t];
+    double *to = TARGETS == POINTS ? a.out + ((int64_t)v * a.columns + column) * a.n_targets + tile.target_begin + t
+                                   : a.out + ((int64_t)tile.slot * a.columns + column) * VALUES * a.n_surface + (int64_t)v * a.n_surface + tile.target_begin + t;
+    *to = a.add ? *to + f : f;
+  }
+}
+
+template <class Acc, int GRADIENT, int SOURCES, int TARGETS>
+__global__ void __launch_bounds__(THREADS) pair_sums(const job a) {
+  constexpr int VALUES = values_of(GRADIENT), MOST = most_of(VALUES, SOURCES == POINTS && TARGETS == POINTS);
+  constexpr int DOUBLES = THREADS * MOST * VALUES > SHARED_BYTES / 8 ? THREADS * MOST * VALUES : SHARED_BYTES / 8;
+  __shared__ __align__(16) double shared[DOUBLES];
+  const fmm_cuda_tile tile = a.tile[blockIdx.x];
+#define CASE(r) \
+  case r: if (r <= MOST) sum_tile<Acc, GRADIENT, SOURCES, TARGETS, (r <= MOST ? r : 1)>(a, tile, shared, blockIdx.y); break;
+  switch (tile.per_lane) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) }
+#undef CASE
+}
+
+template <class Acc>
+void launch(const fmm_cuda_pair_job *j, const job &a, int gradient) {
+  dim3 blocks((unsigned)(j->tile_end - j->tile_begin), a.columns);
+  cudaStream_t s = j->stream;
+  if (j->sum == FMM_SUM_U && gradient) pair_sums<Acc, 1, POINTS, POINTS><<<blocks, THREADS, 0, s>>>(a);
+  else if (j->sum == FMM_SUM_U) pair_sums<Acc, 0, POINTS, POINTS><<<blocks, THREADS, 0, s>>>(a);
+  else if (j->sum == FMM_SUM_P2M || j->sum == FMM_SUM_X) pair_sums<Acc, 0, POINTS, SURFACES><<<blocks, THREADS, 0, s>>>(a);
+  else if (gradient) pair_sums<Acc, 1, SURFACES, POINTS><<<blocks, THREADS, 0, s>>>(a);
+  else pair_sums<Acc, 0, SURFACES, POINTS><<<blocks, THREADS, 0, s>>>(a);
+}
+template <>
+void launch<single>(const fmm_cuda_pair_job *j, const job &a, int gradient) {
+  dim3 blocks((unsigned)(j->tile_end - j->tile_begin), a.columns);
+  if (gradient) pair_sums<single, 1, POINTS, POINTS><<<blocks, THREADS, 0, j->stream>>>(a);
+  else pair_sums<single, 0, POINTS, POINTS><<<blocks, THREADS, 0, j->stream>>>(a);
+}
+
+job job_of(const fmm_cuda_pair_job *j) {
+  const fmm_gpu_plan *p = j->plan;
+  const fmm_cuda_sums *sums = &p->sums[j->sum];
+  job a = {};
+  a.tile = sums->d_tile + j->tile_begin;
+  a.range = sums->d_range;
+  a.box = sums->d_box;
+  for (int k = 0; k < 3; k++) a.source[k] = p->d_source[k], a.normal[k] = p->d_normal[k], a.center[k] = p->d_center[k], a.target[k] = p->d_target[k];
+  a.density = p->d_density;
+  a.surface = p->d_surface;
+  a.half = p->d_half;
+  a.n_sources = p->n_sources;
+  a.n_targets = p->n_targets;
+  a.n_surface = p->n_surface;
+  a.columns = p->columns;
+  memcpy(a.params, p->params, sizeof a.params);
+  a.add = 1;
+  switch (j->sum) {
+    case FMM_SUM_P2M: a.target_radius = FMM_OUTER_RADIUS, a.out = p->d_work[0], a.add = 0; break;
+    case FMM_SUM_X: a.target_radius = FMM_INNER_RADIUS, a.out = p->d_down_check; break;
+    case FMM_SUM_W: a.source_radius = FMM_INNER_RADIUS, a.equivalent = p->d_up_equivalent, a.out = p->d_near; break;
+    case FMM_SUM_L2P: a.source_radius = FMM_OUTER_RADIUS, a.equivalent = p->d_down_equivalent, a.out = p->d_far; break;
+    default: a.out = p->d_near;
+  }
+  return a;
+}
+}
+
+/* Newton's 1.3e-12 serves where the tolerance is well above it. */
+extern "C" cudaError_t FMM_JOIN(fmm_cuda_pair_, FMM_CUDA_PAIR)(const fmm_cuda_pair_job *j) {
+  if (j->tile_end <= j->tile_begin) return cudaSuccess;
+  const fmm_gpu_plan *p = j->plan;
+  const job a = job_of(j);
+  int gradient = p->gradient && j->sum != FMM_SUM_P2M && j->sum != FMM_SUM_X;
+  fmm_precision precision = p->precision[FMM_PHASE_ULIST];
+  if (j->sum == FMM_SUM_U && (precision == FMM_PRECISION_MIXED || precision == FMM_PRECISION_SINGLE)) launch<single>(j, a, gradient);
+  else if (p->tolerance > 1e-10) launch<newton>(j, a, gradient);
+  else launch<third>(j, a, gradient);
+  return cudaGetLastError();
+}
+
+extern "C" int FMM_JOIN(fmm_cuda_most_, FMM_CUDA_PAIR)(int gradient, int points) { return most_of(values_of(gradient), points); }

@@ -1,0 +1,201 @@
+/* Inside of the CUDA implementation of runtime/gpu.h: the seam through which every CUDA call goes, the device plan, and what the phases'
+ * launchers (kernels/PHASE/PHASE_cuda.cu) and the host side (runtime/gpu/gpu_*.cu) share. CUDA C++ in the manner of C: no classes but kernel
+ * templates. Names d_... are device pointers. Layout of the device arrays: as in fmm_state, and as said at the fields. */
+#ifndef FMM_GPU_CUDA_H
+#define FMM_GPU_CUDA_H
+#include <cuda_runtime.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+extern "C" {
+#include "runtime/gpu.h"
+}
+
+/* The seam: counts calls and fails the one asked for (fmm_gpu_fail_at). */
+cudaError_t fmm_cuda_gate(void);
+fmm_status fmm_cuda_failed(cudaError_t error, const char *call, const char *file, int line);
+#define CUDA_TRY(call)                                                                                    \
+  do {                                                                                                    \
+    cudaError_t cuda_error_ = fmm_cuda_gate();                                                            \
+    if (cuda_error_ == cudaSuccess) cuda_error_ = (call);                                                 \
+    if (cuda_error_ != cudaSuccess) return fmm_cuda_failed(cuda_error_, #call, __FILE__, __LINE__);       \
+  } while (0)
+#define CUDA_LAUNCHED() CUDA_TRY(cudaGetLastError())
+
+/* Makes a device current for a scope and restores the caller's. */
+struct fmm_cuda_on_device {
+  int before;
+  explicit fmm_cuda_on_device(int device) {
+    if (cudaGetDevice(&before) != cudaSuccess) before = device;
+    cudaSetDevice(device);
+  }
+  ~fmm_cuda_on_device() { cudaSetDevice(before); }
+};
+
+/* A tile: up to 32 * per-lane targets of one row and the row's source ranges. 128 threads: groups of 2^lanes_log2 lanes hold `per_lane` targets a
+ * lane; the groups share the sources among them and are summed at the end, in a fixed order. */
+typedef struct fmm_cuda_tile {
+  int64_t range_begin, target_begin; /* target_begin: first point, or first surface point */
+  int32_t range_count, target_count;
+  int32_t box;                       /* target box */
+  int32_t slot;                      /* surface targets: index of the output expansion */
+  int32_t lanes_log2, per_lane;
+} fmm_cuda_tile;
+
+typedef struct fmm_cuda_range { int64_t begin; int32_t count, guard; } fmm_cuda_range; /* points; guard: zero distances may occur */
+
+/* The pair sums of one phase: tiles by row, and their ranges (of points, or boxes whose surfaces are the sources). */
+typedef struct fmm_cuda_sums {
+  int64_t n_rows, n_tiles, n_ranges;
+  int64_t *row_tile;                 /* host: tiles of row r are row_tile[r] .. row_tile[r + 1]) */
+  fmm_cuda_tile *tile, *d_tile;      /* host copies are freed after the upload */
+  fmm_cuda_range *range, *d_range;
+  int32_t *box, *d_box;
+} fmm_cuda_sums;
+
+typedef enum fmm_cuda_sum { FMM_SUM_P2M, FMM_SUM_U, FMM_SUM_W, FMM_SUM_X, FMM_SUM_L2P, FMM_N_SUMS } fmm_cuda_sum;
+
+/* Columns of one batched product. */
+typedef struct fmm_cuda_batch { int64_t begin, end; int level; } fmm_cuda_batch; /* columns [begin, end) of d_column_box */
+
+/* One level's operators on the device; matrices padded to rows of n_pad32 and n_pad16 columns, zero filled. */
+typedef struct fmm_cuda_operators {
+  double *d_up_first, *d_up_second, *d_down_first, *d_down_second;
+  double *d_m2m;      /* 8 matrices one after another */
+  double *d_l2l;      /* 8 */
+  double2 *d_m2l;     /* [frequency, kz slowest][out][in][343] */
+} fmm_cuda_operators;
+
+enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
+enum { FMM_CUDA_CHUNK_BYTES = 8 << 20, FMM_CUDA_MAX_CHUNKS = 256, FMM_CUDA_TILE_BOXES = 64 };
+
+struct fmm_gpu_plan {
+  /* shape */
+  int device, sms, threads;
+  unsigned phases;
+  int columns, gradient, components, equivalents, outputs, values; /* values: outputs * (gradient ? 4 : 1) */
+  int order, grid, n_surface, n, n_levels, n_operator_levels;
+  int k_pad, m_pad;                  /* n rounded up to 16 and to 32 */
+  int64_t n_sources, n_targets, n_input_sources, n_input_targets;
+  int32_t n_boxes;
+  int homogeneous, merged_sources, merged_targets;
+  const fmm_pair_info *info;
+  double params[FMM_MAX_PARAMS], tolerance;
+  fmm_precision precision[FMM_N_PHASES];
+
+  /* memory */
+  void *arena;
+  size_t arena_bytes, host_bytes;
+  double *stage_in, *stage_out;      /* pinned */
+
+  /* points, boxes */
+  double *d_source[3], *d_target[3], *d_normal[3];
+  int64_t *d_source_row, *d_source_first, *d_target_row, *d_target_first; /* as in fmm_points; first NULL when nothing was merged */
+  double *d_center[3], *d_half, *d_surface; /* d_half a box */
+  double *d_degree_in;               /* per box: half^-degree (1 when not homogeneous): check potentials -> unit box */
+  double *d_degree_out, *d_degree_parent; /* per box: half^degree, and the parent's */
+
+  /* state */
+  double *d_density_input, *d_density; /* input layout; planes */
+  double *d_near, *d_far;            /* potentials of U, W and of down; planes */
+  double *d_output;                  /* results in the caller's layout */
+  double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n] */
+
+  /* pair sums */
+  fmm_cuda_sums sums[FMM_N_SUMS];
+
+  /* products: columns are boxes; first the leaves with sources by ascending box (P2M's slots), then the boxes with children from the deepest
+   * level up, then level by level down those with targets, sorted by octant in tiles of FMM_CUDA_TILE_BOXES, then leaves with targets */
+  fmm_cuda_operators op[FMM_MAX_LEVELS];
+  int64_t n_columns, n_leaf_columns, n_up_columns, n_down_columns;
+  int32_t *d_column_box;             /* -1: padding */
+  int32_t *d_child;                  /* 8 an up column: child by octant or -1 */
+  int32_t *d_parent;                 /* of a down column */
+  int32_t *d_tile_octant;            /* of each tile of down columns */
+  int n_leaf_batches, n_up_batches, n_down_batches, n_target_leaf_batches;
+  fmm_cuda_batch leaf_batch[FMM_MAX_LEVELS], up_batch[FMM_MAX_LEVELS], down_batch[FMM_MAX_LEVELS], target_leaf_batch[FMM_MAX_LEVELS];
+  double *d_work[2];                 /* [column of a batch][n]: P2M's check potentials, coefficients */
+
+  /* V */
+  int64_t v_rows, v_slots;
+  int32_t *d_slot_child, *d_row_child; /* 8 a slot or row: box or -1; slot v_slots is empty */
+  int32_t *d_neighbor;               /* [26][v_rows] slot */
+  int n_v_groups;
+  struct { int64_t begin, end; int level; } v_group[FMM_MAX_LEVELS]; /* rows of one operator set */
+  int slab;                          /* planes kz done at once, 1 .. order + 1 */
+  double2 *d_spectrum, *d_product;   /* [frequency of the slab][(column, component)][slot][8], the same by row */
+  double *d_twiddle;                 /* cos, sin of 2 pi j / grid */
+  int16_t *d_grid_surface;           /* order^3: surface point or -1 */
+  int children_forward, children_inverse; /* children a thread block */
+
+  /* streams and events */
+  void *green;                       /* green context when limited to some multiprocessors */
+  cudaStream_t stream[FMM_CUDA_N_STREAMS], caller;
+  cudaEvent_t origin, ready, up_done, check_sent, results_done, far_done, near_done;
+  cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], chunk_event[FMM_CUDA_MAX_CHUNKS];
+  unsigned ran, copied;
+  int up_pending;                    /* up_done was recorded in this execution */
+  int running;                       /* between begin and a finish that succeeded */
+  double *host_potential, *host_gradient; /* where finish copies to; NULL: nowhere */
+};
+
+/* Rows of a pair sum, enqueued. kernels/pair/pair_cuda.cu, one function a pair interaction, chosen by fmm_cuda_pair_find. */
+typedef struct fmm_cuda_pair_job {
+  const fmm_gpu_plan *plan;
+  fmm_cuda_sum sum;
+  int64_t tile_begin, tile_end;
+  cudaStream_t stream;
+} fmm_cuda_pair_job;
+typedef cudaError_t fmm_cuda_pair_launch(const fmm_cuda_pair_job *job);
+fmm_cuda_pair_launch *fmm_cuda_pair_find(const fmm_pair_info *info);
+/* Most targets a lane of this sum's kernel can hold. */
+int fmm_cuda_pair_most(const fmm_gpu_plan *plan, fmm_cuda_sum sum);
+fmm_status fmm_cuda_sum_run(fmm_gpu_plan *plan, fmm_cuda_sum sum, int64_t row_begin, int64_t row_end, cudaStream_t stream);
+
+/* Batched product, kernels/product_cuda.cu: out[column] (+)= out_scale * sum over segments s of matrix[s] * (in_scale * in[index[column][s]]). */
+typedef struct fmm_cuda_product {
+  int n, m_pad, k_pad, n_segments, columns, add; /* columns: density columns a box; add: to what is in out */
+  int64_t n_boxes;                     /* columns of the batch, before density columns */
+  const double *d_matrix;              /* of segment 0 */
+  int64_t matrix_stride;               /* doubles to the next segment's or tile's */
+  const int32_t *d_tile_matrix;        /* which matrix for each 64 boxes of the batch; NULL: by segment only */
+  const double *d_in;                  /* [box][column][n] */
+  const int32_t *d_index;              /* box of each column and segment, -1: zero; NULL: the column itself */
+  const double *d_in_scale;            /* by box of d_in, or NULL */
+  double *d_out;                       /* [box][column][n] */
+  const int32_t *d_out_index;          /* box of a column, -1: nowhere; NULL: the column itself */
+  const double *d_out_scale;           /* by box of d_out, or NULL */
+} fmm_cuda_product;
+cudaError_t fmm_cuda_product_run(const fmm_cuda_product *product, cudaStream_t stream);
+
+fmm_status fmm_up_cuda(fmm_gpu_plan *plan, cudaStream_t stream);
+fmm_status fmm_down_cuda(fmm_gpu_plan *plan, cudaStream_t stream);
+fmm_status fmm_vlist_cuda(fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end, cudaStream_t stream);
+/* Shared memory of V's transforms for `children` boxes a block; the largest of 8, 4, 2, 1 that fits is taken. */
+size_t fmm_vlist_cuda_forward_bytes(int order, int n_surface, int children);
+size_t fmm_vlist_cuda_inverse_bytes(int order, int n_surface, int children);
+fmm_status fmm_vlist_cuda_prepare(const fmm_gpu_plan *plan);
+
+/* Input order <-> sorted planes, zeroing and adding (runtime/gpu/gpu_order.cu). */
+cudaError_t fmm_cuda_gather(const fmm_gpu_plan *plan, const double *d_input, cudaStream_t stream);
+cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *plan, double factor, double *d_potential, double *d_gradient, cudaStream_t stream);
+cudaError_t fmm_cuda_add(double *d_sum, const double *d_term, int64_t n, cudaStream_t stream);
+
+/* Host tables (runtime/gpu/gpu_tables.cu). */
+typedef struct fmm_cuda_tables {
+  int32_t *column_box, *child, *parent, *tile_octant;
+  int32_t *slot_child, *row_child, *neighbor;
+  double *half, *degree_in, *degree_out, *degree_parent, *twiddle;
+  int16_t *grid_surface;
+} fmm_cuda_tables;
+/* Fills the tables, the plan's host parts (sums, batches, counts) and nothing on the device. */
+fmm_status fmm_cuda_tables_build(fmm_gpu_plan *plan, fmm_cuda_tables *tables, const fmm_state *state);
+void fmm_cuda_tables_free(fmm_cuda_tables *tables);
+
+/* Green contexts (runtime/gpu/gpu_green.cu): streams on `sms` multiprocessors. */
+fmm_status fmm_cuda_green_create(int device, int sms, void **green, int *real_sms);
+fmm_status fmm_cuda_green_stream(void *green, cudaStream_t *stream);
+void fmm_cuda_green_destroy(void *green);
+#endif

@@ -1,0 +1,239 @@
+/* One execution on the device: begin, phases on two streams (far: up, X, V, down; near: U, W), copies on two more, results, finish. Everything
+ * is enqueued with events between what depends on what; the host waits in finish (and in wait, for one array). */
+#include "runtime/gpu/gpu_cuda.h"
+
+namespace {
+fmm_status mark(fmm_gpu_plan *p, fmm_phase phase, int end, cudaStream_t stream) {
+  if (!end && (p->ran >> phase & 1)) return FMM_OK; /* a later range of the same phase: its span began before */
+  p->ran |= 1u << phase;
+  CUDA_TRY(cudaEventRecord(p->phase_event[phase][end], stream));
+  return FMM_OK;
+}
+
+fmm_status mark_copy(fmm_gpu_plan *p, fmm_gpu_copy copy, int end, cudaStream_t stream) {
+  if (!end && (p->copied >> copy & 1)) return FMM_OK;
+  p->copied |= 1u << copy;
+  CUDA_TRY(cudaEventRecord(p->copy_event[copy][end], stream));
+  return FMM_OK;
+}
+
+fmm_status after(cudaStream_t waits, cudaEvent_t event, cudaStream_t for_stream) {
+  CUDA_TRY(cudaEventRecord(event, for_stream));
+  CUDA_TRY(cudaStreamWaitEvent(waits, event, 0));
+  return FMM_OK;
+}
+
+/* A large memcpy by the team, in pieces of whole pages. */
+void copy_host(void *to, const void *from, size_t bytes, int threads) {
+  size_t piece = (size_t)1 << 20;
+  int64_t n = (int64_t)((bytes + piece - 1) / piece);
+#pragma omp parallel for num_threads(threads) schedule(static) if (n > 1)
+  for (int64_t i = 0; i < n; i++) {
+    size_t at = (size_t)i * piece, size = bytes - at < piece ? bytes - at : piece;
+    memcpy((char *)to + at, (const char *)from + at, size);
+  }
+}
+
+size_t chunk_of(size_t bytes) {
+  size_t least = (bytes + FMM_CUDA_MAX_CHUNKS - 1) / FMM_CUDA_MAX_CHUNKS;
+  return least > (size_t)FMM_CUDA_CHUNK_BYTES ? least : (size_t)FMM_CUDA_CHUNK_BYTES;
+}
+
+size_t density_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double); }
+size_t potential_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_input_targets * p->outputs * p->columns) * sizeof(double); }
+size_t expansion_bytes(const fmm_gpu_plan *p, int64_t boxes) { return (size_t)(boxes * p->columns * p->n) * sizeof(double); }
+size_t planes_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_targets * p->values * p->columns) * sizeof(double); }
+
+fmm_status drain(fmm_gpu_plan *p) {
+  for (int i = 0; i < FMM_CUDA_N_STREAMS; i++) CUDA_TRY(cudaStreamSynchronize(p->stream[i]));
+  return FMM_OK;
+}
+
+fmm_status stage_densities(fmm_gpu_plan *p, const double *densities) {
+  cudaStream_t in = p->stream[FMM_CUDA_IN];
+  size_t bytes = density_bytes(p), chunk = chunk_of(bytes);
+  if (!p->stage_in && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "densities come from the host, but the GPU plan was made for device memory");
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 0, in));
+  for (size_t at = 0; at < bytes; at += chunk) {
+    size_t size = bytes - at < chunk ? bytes - at : chunk;
+    copy_host((char *)p->stage_in + at, (const char *)densities + at, size, p->threads);
+    CUDA_TRY(cudaMemcpyAsync((char *)p->d_density_input + at, (char *)p->stage_in + at, size, cudaMemcpyHostToDevice, in));
+  }
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 1, in));
+  return after(p->stream[FMM_CUDA_FAR], p->ready, in);
+}
+
+fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space space) {
+  cudaStream_t far = p->stream[FMM_CUDA_FAR], near = p->stream[FMM_CUDA_NEAR];
+  if (p->running) FMM_TRY(drain(p)); /* the last execution failed half way */
+  p->running = 1;
+  p->ran = p->copied = 0;
+  p->up_pending = 0;
+  p->host_potential = p->host_gradient = NULL;
+  CUDA_TRY(cudaEventRecord(p->origin, far));
+  CUDA_TRY(cudaStreamWaitEvent(p->stream[FMM_CUDA_IN], p->origin, 0));
+  CUDA_TRY(cudaMemsetAsync(p->d_far, 0, planes_bytes(p), far));
+  CUDA_TRY(cudaMemsetAsync(p->d_near, 0, planes_bytes(p), far));
+  if (p->d_down_check) CUDA_TRY(cudaMemsetAsync(p->d_down_check, 0, expansion_bytes(p, p->n_boxes), far));
+  if (space == FMM_MEMORY_HOST) FMM_TRY(stage_densities(p, densities));
+  else if (p->caller) FMM_TRY(after(far, p->ready, p->caller));
+  CUDA_TRY(fmm_cuda_gather(p, space == FMM_MEMORY_HOST ? p->d_density_input : densities, far));
+  return after(near, p->ready, far);
+}
+
+fmm_status run(fmm_gpu_plan *p, fmm_phase phase, int64_t row_begin, int64_t row_end) {
+  cudaStream_t far = p->stream[FMM_CUDA_FAR], near = p->stream[FMM_CUDA_NEAR], stream = phase == FMM_PHASE_ULIST || phase == FMM_PHASE_WLIST ? near : far;
+  if (phase == FMM_PHASE_WLIST && p->up_pending) CUDA_TRY(cudaStreamWaitEvent(near, p->up_done, 0));
+  FMM_TRY(mark(p, phase, 0, stream));
+  switch (phase) {
+    case FMM_PHASE_UP:
+      FMM_TRY(fmm_up_cuda(p, far));
+      CUDA_TRY(cudaEventRecord(p->up_done, far));
+      p->up_pending = 1;
+      break;
+    case FMM_PHASE_ULIST: FMM_TRY(fmm_cuda_sum_run(p, FMM_SUM_U, row_begin, row_end, near)); break;
+    case FMM_PHASE_WLIST: FMM_TRY(fmm_cuda_sum_run(p, FMM_SUM_W, row_begin, row_end, near)); break;
+    case FMM_PHASE_XLIST: FMM_TRY(fmm_cuda_sum_run(p, FMM_SUM_X, row_begin, row_end, far)); break;
+    case FMM_PHASE_VLIST: FMM_TRY(fmm_vlist_cuda(p, row_begin, row_end, far)); break;
+    default: FMM_TRY(fmm_down_cuda(p, far));
+  }
+  return mark(p, phase, 1, stream);
+}
+
+fmm_status send(fmm_gpu_plan *p, fmm_gpu_array array, const double *host, int64_t box_begin, int64_t box_end) {
+  cudaStream_t in = p->stream[FMM_CUDA_IN], far = p->stream[FMM_CUDA_FAR];
+  int64_t at = box_begin * p->columns * p->n, boxes = box_end - box_begin;
+  double *d_to = array == FMM_GPU_UP_EQUIVALENT ? p->d_up_equivalent : p->d_check_in;
+  if (array == FMM_GPU_POTENTIAL || !d_to) return FMM_FAIL(FMM_ERR_INTERNAL, "array %d cannot be sent to this GPU plan", (int)array);
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_SEND, 0, in));
+  CUDA_TRY(cudaMemcpyAsync(d_to + at, host + at, expansion_bytes(p, boxes), cudaMemcpyHostToDevice, in));
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_SEND, 1, in));
+  if (array == FMM_GPU_UP_EQUIVALENT) {
+    p->up_pending = 1;
+    return after(far, p->up_done, in);
+  }
+  FMM_TRY(after(far, p->check_sent, in));
+  CUDA_TRY(fmm_cuda_add(p->d_down_check + at, p->d_check_in + at, boxes * p->columns * p->n, far));
+  return FMM_OK;
+}
+
+fmm_status fetch(fmm_gpu_plan *p, fmm_gpu_array array, double *host) {
+  cudaStream_t out = p->stream[FMM_CUDA_OUT], far = p->stream[FMM_CUDA_FAR];
+  const double *from = array == FMM_GPU_UP_EQUIVALENT ? p->d_up_equivalent : array == FMM_GPU_DOWN_CHECK ? p->d_down_check : p->d_far;
+  size_t bytes = array == FMM_GPU_POTENTIAL ? planes_bytes(p) : expansion_bytes(p, p->n_boxes);
+  if (array == FMM_GPU_POTENTIAL) {
+    FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
+    CUDA_TRY(fmm_cuda_add(p->d_far, p->d_near, p->n_targets * p->values * p->columns, far));
+  }
+  FMM_TRY(after(out, p->far_done, far));
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_FETCH, 0, out));
+  CUDA_TRY(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, out));
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_FETCH, 1, out));
+  CUDA_TRY(cudaEventRecord(p->fetched[array], out));
+  return FMM_OK;
+}
+
+fmm_status results(fmm_gpu_plan *p, double factor, double *potential, double *gradient, fmm_memory_space space) {
+  cudaStream_t out = p->stream[FMM_CUDA_OUT], far = p->stream[FMM_CUDA_FAR];
+  size_t first = potential_bytes(p), bytes = first + (gradient ? 3 * first : 0), chunk = chunk_of(bytes);
+  FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
+  if (space == FMM_MEMORY_DEVICE) {
+    CUDA_TRY(fmm_cuda_scatter(p, factor, potential, gradient, far));
+    return p->caller ? after(p->caller, p->far_done, far) : FMM_OK;
+  }
+  if (!p->stage_out && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
+  CUDA_TRY(fmm_cuda_scatter(p, factor, p->d_output, gradient ? p->d_output + first / sizeof(double) : NULL, far));
+  FMM_TRY(after(out, p->far_done, far));
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, out));
+  int n = 0;
+  for (size_t at = 0; at < bytes; at += chunk, n++) {
+    CUDA_TRY(cudaMemcpyAsync((char *)p->stage_out + at, (char *)p->d_output + at, bytes - at < chunk ? bytes - at : chunk, cudaMemcpyDeviceToHost, out));
+    CUDA_TRY(cudaEventRecord(p->chunk_event[n], out));
+  }
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 1, out));
+  p->host_potential = potential;
+  p->host_gradient = gradient;
+  return FMM_OK;
+}
+
+/* Part [at, at + size) of the staged results to where it belongs: the potentials come first. */
+void unstage(fmm_gpu_plan *p, size_t at, size_t size) {
+  size_t first = potential_bytes(p), end = at + size, in_first = at < first ? (end < first ? end : first) - at : 0;
+  if (in_first) copy_host((char *)p->host_potential + at, (char *)p->stage_out + at, in_first, p->threads);
+  at += in_first;
+  if (at < end) copy_host((char *)p->host_gradient + (at - first), (char *)p->stage_out + at, end - at, p->threads);
+}
+
+/* The host's results are touched only when everything has arrived without error. */
+fmm_status finish(fmm_gpu_plan *p) {
+  size_t first = potential_bytes(p), bytes = p->host_potential ? first + (p->host_gradient ? 3 * first : 0) : 0, chunk = chunk_of(bytes);
+  CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_FAR]));
+  CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_NEAR]));
+  CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_IN]));
+  int n = 0;
+  for (size_t at = 0; at < bytes; at += chunk, n++) {
+    CUDA_TRY(cudaEventSynchronize(p->chunk_event[n]));
+    unstage(p, at, bytes - at < chunk ? bytes - at : chunk);
+  }
+  CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_OUT]));
+  p->running = 0;
+  return FMM_OK;
+}
+
+fmm_status span(const fmm_gpu_plan *p, const cudaEvent_t event[2], double *start_s, double *end_s) {
+  float start = 0, end = 0;
+  CUDA_TRY(cudaEventElapsedTime(&start, p->origin, event[0]));
+  CUDA_TRY(cudaEventElapsedTime(&end, p->origin, event[1]));
+  *start_s = 1e-3 * start;
+  *end_s = 1e-3 * end;
+  return FMM_OK;
+}
+}
+
+fmm_status fmm_cuda_sum_run(fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
+  const fmm_cuda_sums *s = &p->sums[sum];
+  if (!s->row_tile) return FMM_FAIL(FMM_ERR_INTERNAL, "this GPU plan was made without pair sum %d", (int)sum);
+  fmm_cuda_pair_job job = {p, sum, s->row_tile[row_begin], s->row_tile[row_end], stream};
+  CUDA_TRY(fmm_cuda_pair_find(p->info)(&job));
+  return FMM_OK;
+}
+
+extern "C" fmm_status fmm_gpu_begin(fmm_gpu_plan *plan, const double *densities, fmm_memory_space space) {
+  fmm_cuda_on_device on(plan->device);
+  return begin(plan, densities, space);
+}
+extern "C" fmm_status fmm_gpu_run(fmm_gpu_plan *plan, fmm_phase phase, int64_t row_begin, int64_t row_end) {
+  fmm_cuda_on_device on(plan->device);
+  return run(plan, phase, row_begin, row_end);
+}
+extern "C" fmm_status fmm_gpu_send(fmm_gpu_plan *plan, fmm_gpu_array array, const double *host, int64_t box_begin, int64_t box_end) {
+  fmm_cuda_on_device on(plan->device);
+  return send(plan, array, host, box_begin, box_end);
+}
+extern "C" fmm_status fmm_gpu_fetch(fmm_gpu_plan *plan, fmm_gpu_array array, double *host) {
+  fmm_cuda_on_device on(plan->device);
+  return fetch(plan, array, host);
+}
+extern "C" fmm_status fmm_gpu_wait(fmm_gpu_plan *plan, fmm_gpu_array array) {
+  fmm_cuda_on_device on(plan->device);
+  CUDA_TRY(cudaEventSynchronize(plan->fetched[array]));
+  return FMM_OK;
+}
+extern "C" fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double *potential, double *gradient, fmm_memory_space space) {
+  fmm_cuda_on_device on(plan->device);
+  return results(plan, factor, potential, gradient, space);
+}
+extern "C" fmm_status fmm_gpu_finish(fmm_gpu_plan *plan) {
+  fmm_cuda_on_device on(plan->device);
+  return finish(plan);
+}
+extern "C" fmm_status fmm_gpu_phase_span(const fmm_gpu_plan *plan, fmm_phase phase, double *start_s, double *end_s) {
+  fmm_cuda_on_device on(plan->device);
+  *start_s = *end_s = 0;
+  return plan->ran >> phase & 1 ? span(plan, plan->phase_event[phase], start_s, end_s) : FMM_OK;
+}
+extern "C" fmm_status fmm_gpu_copy_span(const fmm_gpu_plan *plan, fmm_gpu_copy copy, double *start_s, double *end_s) {
+  fmm_cuda_on_device on(plan->device);
+  *start_s = *end_s = 0;
+  return plan->copied >> copy & 1 ? span(plan, plan->copy_event[copy], start_s, end_s) : FMM_OK;
+}

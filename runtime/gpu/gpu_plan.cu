@@ -1,0 +1,385 @@
+/* A device plan's life: host tables, one arena for everything (laid out twice: once to count the bytes, once to place the arrays), the upload, streams and
+ * events. V's transforms are held in as few slabs as fit. */
+#include <stdlib.h>
+
+#include "runtime/gpu/gpu_cuda.h"
+
+namespace {
+struct arena { char *base; size_t used; };
+
+template <typename T>
+void take(arena *a, T **field, int64_t count) {
+  *field = a->base ? (T *)(a->base + a->used) : NULL;
+  a->used += ((size_t)(count > 0 ? count : 1) * sizeof(T) + 255) / 256 * 256;
+}
+
+int has(const fmm_gpu_plan *p, fmm_phase phase) { return (int)(p->phases >> phase & 1); }
+int has_far(const fmm_gpu_plan *p) { return (p->phases & ~(1u << FMM_PHASE_ULIST)) != 0; }
+
+void layout_points(fmm_gpu_plan *p, arena *a, int same) {
+  for (int k = 0; k < 3; k++) take(a, &p->d_source[k], p->n_sources);
+  for (int k = 0; k < 3; k++) {
+    if (same) p->d_target[k] = p->d_source[k];
+    else take(a, &p->d_target[k], p->n_targets);
+    if (p->info->takes_normals) take(a, &p->d_normal[k], p->n_sources);
+  }
+  take(a, &p->d_source_row, p->n_input_sources);
+  if (p->merged_sources) take(a, &p->d_source_first, p->n_sources + 1);
+  if (same) p->d_target_row = p->d_source_row, p->d_target_first = p->d_source_first;
+  else {
+    take(a, &p->d_target_row, p->n_input_targets);
+    if (p->merged_targets) take(a, &p->d_target_first, p->n_targets + 1);
+  }
+  take(a, &p->d_density_input, p->n_input_sources * p->components * p->columns);
+  take(a, &p->d_density, p->n_sources * p->components * p->columns);
+  take(a, &p->d_near, p->n_targets * p->values * p->columns);
+  take(a, &p->d_far, p->n_targets * p->values * p->columns);
+  take(a, &p->d_output, p->n_input_targets * p->values * p->columns);
+}
+
+void layout_operators(fmm_gpu_plan *p, arena *a, int level) {
+  fmm_cuda_operators *o = &p->op[level];
+  int64_t matrix = (int64_t)p->m_pad * p->k_pad;
+  if (has(p, FMM_PHASE_UP)) {
+    take(a, &o->d_up_first, matrix);
+    take(a, &o->d_up_second, matrix);
+    take(a, &o->d_m2m, 8 * matrix);
+  }
+  if (has(p, FMM_PHASE_DOWN)) {
+    take(a, &o->d_down_first, matrix);
+    take(a, &o->d_down_second, matrix);
+    take(a, &o->d_l2l, 8 * matrix);
+  }
+  if (p->v_rows) take(a, &o->d_m2l, (int64_t)p->order * p->grid * p->grid * p->equivalents * p->equivalents * 343);
+}
+
+int first_set(const fmm_gpu_plan *p) { return p->n_operator_levels == 1 ? 0 : 2; }
+
+void layout_boxes(fmm_gpu_plan *p, arena *a) {
+  int64_t expansion = (int64_t)p->n_boxes * p->columns * p->n;
+  for (int k = 0; k < 3; k++) take(a, &p->d_center[k], p->n_boxes);
+  take(a, &p->d_half, p->n_boxes);
+  take(a, &p->d_degree_in, p->n_boxes);
+  take(a, &p->d_degree_out, p->n_boxes);
+  take(a, &p->d_degree_parent, p->n_boxes);
+  take(a, &p->d_surface, 3 * p->n_surface);
+  if (!has_far(p)) return;
+  for (int l = first_set(p); l < p->n_operator_levels; l++) layout_operators(p, a, l);
+  take(a, &p->d_up_equivalent, expansion);
+  take(a, &p->d_down_check, expansion);
+  if (has(p, FMM_PHASE_DOWN)) {
+    take(a, &p->d_check_in, expansion);
+    take(a, &p->d_coefficient, expansion);
+    take(a, &p->d_down_equivalent, expansion);
+  }
+  int64_t work = p->n_leaf_columns > p->n_up_columns ? p->n_leaf_columns : p->n_up_columns;
+  if (has(p, FMM_PHASE_UP))
+    for (int i = 0; i < 2; i++) take(a, &p->d_work[i], work * p->columns * p->n);
+  take(a, &p->d_column_box, p->n_columns);
+  take(a, &p->d_child, 8 * p->n_up_columns);
+  take(a, &p->d_parent, p->n_down_columns);
+  take(a, &p->d_tile_octant, p->n_down_columns / FMM_CUDA_TILE_BOXES);
+}
+
+void layout_v(fmm_gpu_plan *p, arena *a, int slab) {
+  if (!p->v_rows) return;
+  int64_t per_box = (int64_t)slab * p->grid * p->grid * p->columns * p->equivalents * 8;
+  take(a, &p->d_slot_child, 8 * (p->v_slots + 1));
+  take(a, &p->d_row_child, 8 * p->v_rows);
+  take(a, &p->d_neighbor, 26 * p->v_rows);
+  take(a, &p->d_twiddle, 2 * p->grid);
+  take(a, &p->d_grid_surface, p->order * p->order * p->order);
+  take(a, &p->d_spectrum, per_box * (p->v_slots + 1));
+  take(a, &p->d_product, per_box * p->v_rows);
+}
+
+size_t layout(fmm_gpu_plan *p, char *base, int same, int slab) {
+  arena a = {base, 0};
+  layout_points(p, &a, same);
+  layout_boxes(p, &a);
+  for (int i = 0; i < FMM_N_SUMS; i++) {
+    fmm_cuda_sums *s = &p->sums[i];
+    if (!s->row_tile) continue;
+    take(&a, &s->d_tile, s->n_tiles);
+    if (s->range) take(&a, &s->d_range, s->n_ranges);
+    if (s->box) take(&a, &s->d_box, s->n_ranges);
+  }
+  layout_v(p, &a, slab);
+  p->slab = slab;
+  return a.used;
+}
+
+template <typename T>
+fmm_status upload(T *d_to, const T *from, int64_t count) {
+  if (count > 0) CUDA_TRY(cudaMemcpy((void *)d_to, from, (size_t)count * sizeof(T), cudaMemcpyHostToDevice));
+  return FMM_OK;
+}
+
+fmm_status upload_set(const double *from[3], double *d_to[3], int64_t n) {
+  for (int k = 0; k < 3; k++) FMM_TRY(upload(d_to[k], from[k], n));
+  return FMM_OK;
+}
+
+fmm_status upload_points(fmm_gpu_plan *p, const fmm_tree *tree) {
+  const fmm_points *s = &tree->sources, *t = &tree->targets;
+  const double *source[3] = {s->x, s->y, s->z}, *target[3] = {t->x, t->y, t->z}, *normal[3] = {s->normal[0], s->normal[1], s->normal[2]};
+  FMM_TRY(upload_set(source, p->d_source, p->n_sources));
+  if (p->info->takes_normals) FMM_TRY(upload_set(normal, p->d_normal, p->n_sources));
+  FMM_TRY(upload(p->d_source_row, s->input_row, p->n_input_sources));
+  if (s->first) FMM_TRY(upload(p->d_source_first, s->first, p->n_sources + 1));
+  if (tree->same_points) return FMM_OK;
+  FMM_TRY(upload_set(target, p->d_target, p->n_targets));
+  FMM_TRY(upload(p->d_target_row, t->input_row, p->n_input_targets));
+  if (t->first) FMM_TRY(upload(p->d_target_first, t->first, p->n_targets + 1));
+  return FMM_OK;
+}
+
+/* One dense operator, padded. scratch: n * n and m_pad * k_pad doubles. */
+fmm_status upload_matrix(const fmm_gpu_plan *p, const fmm_operators *o, int level, fmm_operator_kind kind, int octant, double *scratch, double *d_to) {
+  int64_t n = p->n;
+  double *padded = scratch + n * n;
+  FMM_TRY(fmm_operators_dense(o, &o->level[level], kind, octant, scratch));
+  memset(padded, 0, (size_t)p->m_pad * p->k_pad * sizeof(double));
+  for (int64_t i = 0; i < n; i++) memcpy(padded + i * p->k_pad, scratch + i * n, (size_t)n * sizeof(double));
+  return upload(d_to, padded, (int64_t)p->m_pad * p->k_pad);
+}
+
+fmm_status upload_matrices(const fmm_gpu_plan *p, const fmm_operators *o, int level) {
+  const fmm_cuda_operators *d = &p->op[level];
+  int64_t matrix = (int64_t)p->m_pad * p->k_pad;
+  double *scratch = NULL;
+  fmm_status status = FMM_OK;
+  FMM_CHECK(FMM_ALLOCATE(&scratch, (int64_t)p->n * p->n + matrix, "dense operators"));
+  if (has(p, FMM_PHASE_UP)) {
+    FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_UP_FIRST, 0, scratch, d->d_up_first));
+    FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_UP_SECOND, 0, scratch, d->d_up_second));
+    for (int c = 0; c < 8; c++) FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_M2M, c, scratch, d->d_m2m + c * matrix));
+  }
+  if (has(p, FMM_PHASE_DOWN)) {
+    FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_DOWN_FIRST, 0, scratch, d->d_down_first));
+    FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_DOWN_SECOND, 0, scratch, d->d_down_second));
+    for (int c = 0; c < 8; c++) FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_L2L, c, scratch, d->d_l2l + c * matrix));
+  }
+done:
+  FMM_FREE(&scratch);
+  return status;
+}
+
+/* The transforms by planes kz, a plane at a time. */
+fmm_status upload_m2l(const fmm_gpu_plan *p, const fmm_operators *o, int level) {
+  int L = p->grid, E = p->equivalents;
+  int64_t plane = (int64_t)L * L * E * E * 343;
+  double *full = NULL;
+  fmm_status status = FMM_OK;
+  FMM_CHECK(FMM_ALLOCATE(&full, 2 * plane, "M2L transforms for the GPU"));
+  for (int kz = 0; kz < p->order; kz++) {
+#pragma omp parallel for num_threads(p->threads) schedule(static)
+    for (int xy = 0; xy < L * L; xy++)
+      for (int k = 0; k < E * E; k++)
+        fmm_m2l_gather(o, &o->level[level], xy / L, xy % L, kz, k / E, k % E, (double(*)[2])(full + 2 * ((int64_t)xy * E * E + k) * 343));
+    FMM_CHECK(upload(p->op[level].d_m2l + kz * plane, (const double2 *)full, plane));
+  }
+done:
+  FMM_FREE(&full);
+  return status;
+}
+
+fmm_status upload_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_state *state) {
+  const fmm_tree *tree = state->tree;
+  const double *center[3] = {tree->center_x, tree->center_y, tree->center_z};
+  FMM_TRY(upload_set(center, p->d_center, p->n_boxes));
+  FMM_TRY(upload(p->d_half, t->half, p->n_boxes));
+  FMM_TRY(upload(p->d_degree_in, t->degree_in, p->n_boxes));
+  FMM_TRY(upload(p->d_degree_out, t->degree_out, p->n_boxes));
+  FMM_TRY(upload(p->d_degree_parent, t->degree_parent, p->n_boxes));
+  FMM_TRY(upload(p->d_surface, state->operators->surface, 3 * p->n_surface));
+  for (int i = 0; i < FMM_N_SUMS; i++) {
+    fmm_cuda_sums *s = &p->sums[i];
+    if (s->row_tile) FMM_TRY(upload(s->d_tile, s->tile, s->n_tiles));
+    if (s->range) FMM_TRY(upload(s->d_range, s->range, s->n_ranges));
+    if (s->box) FMM_TRY(upload(s->d_box, s->box, s->n_ranges));
+  }
+  if (!has_far(p)) return FMM_OK;
+  FMM_TRY(upload(p->d_column_box, t->column_box, p->n_columns));
+  FMM_TRY(upload(p->d_child, t->child, 8 * p->n_up_columns));
+  FMM_TRY(upload(p->d_parent, t->parent, p->n_down_columns));
+  FMM_TRY(upload(p->d_tile_octant, t->tile_octant, p->n_down_columns / FMM_CUDA_TILE_BOXES));
+  for (int l = first_set(p); l < p->n_operator_levels; l++) {
+    FMM_TRY(upload_matrices(p, state->operators, l));
+    if (p->v_rows) FMM_TRY(upload_m2l(p, state->operators, l));
+  }
+  if (!p->v_rows) return FMM_OK;
+  FMM_TRY(upload(p->d_slot_child, t->slot_child, 8 * (p->v_slots + 1)));
+  FMM_TRY(upload(p->d_row_child, t->row_child, 8 * p->v_rows));
+  FMM_TRY(upload(p->d_neighbor, t->neighbor, 26 * p->v_rows));
+  FMM_TRY(upload(p->d_twiddle, t->twiddle, 2 * p->grid));
+  return upload(p->d_grid_surface, t->grid_surface, p->order * p->order * p->order);
+}
+
+void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
+  const fmm_state *s = q->state;
+  const fmm_operators *o = s->operators;
+  p->device = q->device, p->threads = q->threads > 0 ? q->threads : 1, p->phases = q->phases, p->caller = (cudaStream_t)q->stream;
+  p->info = s->pair->info;
+  p->columns = s->n_columns, p->gradient = s->gradient != 0;
+  p->components = p->info->components, p->equivalents = p->info->equivalent_components, p->outputs = p->info->outputs;
+  p->values = p->outputs * (p->gradient ? 4 : 1);
+  p->order = o->order, p->grid = o->grid, p->n_surface = o->n_surface, p->n = o->n;
+  p->k_pad = (p->n + 15) / 16 * 16, p->m_pad = (p->n + 31) / 32 * 32;
+  p->n_levels = s->tree->n_levels;
+  p->homogeneous = p->info->has_degree;
+  p->n_operator_levels = o->n_levels == 1 ? 1 : p->n_levels;
+  p->n_sources = s->tree->sources.n, p->n_targets = s->tree->targets.n;
+  p->n_input_sources = s->tree->sources.n_input, p->n_input_targets = s->tree->targets.n_input;
+  p->merged_sources = s->tree->sources.first != NULL, p->merged_targets = s->tree->targets.first != NULL;
+  p->n_boxes = s->tree->n_boxes;
+  memcpy(p->params, s->params, sizeof(double) * (size_t)p->info->n_params);
+  memcpy(p->precision, s->precision, sizeof p->precision);
+  p->tolerance = s->tolerance;
+}
+
+fmm_status prepare(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_request *request) {
+  FMM_TRY(FMM_ALLOCATE_ZERO(plan, 1, "GPU plan"));
+  shape(*plan, request);
+  return fmm_cuda_tables_build(*plan, tables, request->state);
+}
+
+fmm_status choose_children(fmm_gpu_plan *p) {
+  int most = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->device));
+  p->children_forward = p->children_inverse = 8;
+  /* a third of the memory at most where that is possible, so that blocks overlap */
+  while (p->children_forward > 1 && fmm_vlist_cuda_forward_bytes(p->order, p->n_surface, p->children_forward) > (size_t)most / 3) p->children_forward /= 2;
+  while (p->children_inverse > 1 && fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, p->children_inverse) > (size_t)most / 3) p->children_inverse /= 2;
+  if (fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, p->children_inverse) > (size_t)most)
+    return FMM_FAIL(FMM_ERR_DEVICE, "order %d needs more shared memory than this GPU has (%d bytes a block): lower the order or choose --schedule cpu", p->order, most);
+  return fmm_vlist_cuda_prepare(p);
+}
+
+fmm_status reserve(fmm_gpu_plan *p, const fmm_gpu_request *q) {
+  size_t available = 0, total = 0;
+  int same = q->state->tree->same_points;
+  CUDA_TRY(cudaMemGetInfo(&available, &total));
+  if (q->memory_cap && q->memory_cap < available) available = q->memory_cap;
+  int slabs = 1, slab = p->order;
+  while (layout(p, NULL, same, slab) > available && slab > 1) slab = (p->order + slabs) / (slabs + 1), slabs++;
+  size_t bytes = layout(p, NULL, same, slab);
+  if (bytes > available)
+    return FMM_FAIL(FMM_ERR_MEMORY, "the GPU's part needs at least %.0f MB of device memory, %.0f MB may be used: raise the cap, choose another schedule or a larger leaf size",
+                    (double)bytes / 1e6, (double)available / 1e6);
+  CUDA_TRY(cudaMalloc(&p->arena, bytes));
+  p->arena_bytes = layout(p, (char *)p->arena, same, slab);
+  size_t in = (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double), out = (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double);
+  if (q->densities_space == FMM_MEMORY_HOST && in) CUDA_TRY(cudaMallocHost((void **)&p->stage_in, in));
+  if (q->results_space == FMM_MEMORY_HOST && out) CUDA_TRY(cudaMallocHost((void **)&p->stage_out, out));
+  p->host_bytes = (p->stage_in ? in : 0) + (p->stage_out ? out : 0);
+  return FMM_OK;
+}
+
+fmm_status make_streams(fmm_gpu_plan *p, int sms) {
+  cudaDeviceProp properties;
+  CUDA_TRY(cudaGetDeviceProperties(&properties, p->device));
+  p->sms = properties.multiProcessorCount;
+  if (sms > 0 && sms < p->sms) FMM_TRY(fmm_cuda_green_create(p->device, sms, &p->green, &p->sms));
+  for (int i = 0; i < FMM_CUDA_N_STREAMS; i++) {
+    if (p->green && i <= FMM_CUDA_NEAR) FMM_TRY(fmm_cuda_green_stream(p->green, &p->stream[i]));
+    else CUDA_TRY(cudaStreamCreateWithFlags(&p->stream[i], cudaStreamNonBlocking));
+  }
+  cudaEvent_t *plain[] = {&p->ready, &p->up_done, &p->check_sent, &p->results_done, &p->far_done, &p->near_done};
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) CUDA_TRY(cudaEventCreateWithFlags(plain[i], cudaEventDisableTiming));
+  for (int i = 0; i < FMM_GPU_N_ARRAYS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->fetched[i], cudaEventDisableTiming));
+  for (int i = 0; i < FMM_CUDA_MAX_CHUNKS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->chunk_event[i], cudaEventDisableTiming));
+  CUDA_TRY(cudaEventCreate(&p->origin));
+  for (int i = 0; i < 2; i++) {
+    for (int k = 0; k < FMM_N_PHASES; k++) CUDA_TRY(cudaEventCreate(&p->phase_event[k][i]));
+    for (int k = 0; k < FMM_GPU_N_COPIES; k++) CUDA_TRY(cudaEventCreate(&p->copy_event[k][i]));
+  }
+  return FMM_OK;
+}
+
+void free_host_sums(fmm_gpu_plan *p) {
+  for (int i = 0; i < FMM_N_SUMS; i++) {
+    FMM_FREE(&p->sums[i].tile);
+    FMM_FREE(&p->sums[i].range);
+    FMM_FREE(&p->sums[i].box);
+  }
+}
+
+fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_request *request) {
+  fmm_gpu_info info;
+  fmm_gpu_query(request->device, &info);
+  if (!info.present) return FMM_FAIL(FMM_ERR_DEVICE, "%s: choose --schedule cpu", info.reason);
+  FMM_TRY(prepare(plan, tables, request));
+  fmm_gpu_plan *p = *plan;
+  if (!fmm_cuda_pair_find(p->info)) return FMM_FAIL(FMM_ERR_DEVICE, "kernel %s has no GPU code", p->info->name);
+  fmm_cuda_on_device on(p->device);
+  if (p->v_rows) FMM_TRY(choose_children(p));
+  FMM_TRY(reserve(p, request));
+  FMM_TRY(make_streams(p, request->sms));
+  return upload_tables(p, tables, request->state);
+}
+}
+
+extern "C" fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_request *request) {
+  fmm_gpu_plan *p = NULL;
+  fmm_cuda_tables tables = {};
+  fmm_status status = create(&p, &tables, request);
+  if (status == FMM_OK) {
+    fmm_cuda_on_device on(p->device);
+    status = upload_points(p, request->state->tree);
+  }
+  fmm_cuda_tables_free(&tables);
+  if (p) free_host_sums(p);
+  if (status == FMM_OK) *plan = p;
+  else fmm_gpu_plan_destroy(&p);
+  return status;
+}
+
+extern "C" void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *least_bytes, size_t *best_bytes) {
+  fmm_gpu_plan *p = NULL;
+  fmm_cuda_tables tables = {};
+  *least_bytes = *best_bytes = SIZE_MAX; /* not even the tables fit the host */
+  if (prepare(&p, &tables, request) == FMM_OK) {
+    int same = request->state->tree->same_points;
+    *best_bytes = layout(p, NULL, same, p->order);
+    *least_bytes = layout(p, NULL, same, 1);
+  }
+  fmm_cuda_tables_free(&tables);
+  if (p) free_host_sums(p);
+  for (int i = 0; p && i < FMM_N_SUMS; i++) FMM_FREE(&p->sums[i].row_tile);
+  FMM_FREE(&p);
+}
+
+extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
+  fmm_gpu_plan *p = *plan;
+  if (!p) return;
+  {
+    fmm_cuda_on_device on(p->device);
+    for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
+      if (p->stream[i]) cudaStreamSynchronize(p->stream[i]), cudaStreamDestroy(p->stream[i]);
+    fmm_cuda_green_destroy(p->green);
+    cudaEvent_t plain[] = {p->origin, p->ready, p->up_done, p->check_sent, p->results_done, p->far_done, p->near_done};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+      if (plain[i]) cudaEventDestroy(plain[i]);
+    for (int i = 0; i < FMM_GPU_N_ARRAYS; i++)
+      if (p->fetched[i]) cudaEventDestroy(p->fetched[i]);
+    for (int i = 0; i < FMM_CUDA_MAX_CHUNKS; i++)
+      if (p->chunk_event[i]) cudaEventDestroy(p->chunk_event[i]);
+    for (int i = 0; i < 2; i++) {
+      for (int k = 0; k < FMM_N_PHASES; k++)
+        if (p->phase_event[k][i]) cudaEventDestroy(p->phase_event[k][i]);
+      for (int k = 0; k < FMM_GPU_N_COPIES; k++)
+        if (p->copy_event[k][i]) cudaEventDestroy(p->copy_event[k][i]);
+    }
+    if (p->stage_in) cudaFreeHost(p->stage_in);
+    if (p->stage_out) cudaFreeHost(p->stage_out);
+    if (p->arena) cudaFree(p->arena);
+    cudaGetLastError();
+  }
+  for (int i = 0; i < FMM_N_SUMS; i++) FMM_FREE(&p->sums[i].row_tile);
+  FMM_FREE(plan);
+}
+
+extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->arena_bytes; }
+extern "C" size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return plan->host_bytes; }
+extern "C" int fmm_gpu_plan_sms(const fmm_gpu_plan *plan) { return plan->sms; }

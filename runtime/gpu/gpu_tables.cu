@@ -1,0 +1,291 @@
+/* Host tables of a device plan, made once from tree and lists: tiles and merged source ranges of the pair sums, columns of the products,
+ * V's neighbours and children, factors of the levels. Nothing here touches the device. */
+#include "runtime/gpu/gpu_cuda.h"
+
+namespace {
+enum { MOST_RANGE = 1 << 30, ENOUGH_TILES = 1024 };
+
+/* What the rows of one pair sum are. */
+struct rows_of_sum {
+  int64_t n_rows;
+  const int32_t *row;    /* target boxes */
+  const int64_t *offset; /* into entry; NULL: each row's only entry is its own box */
+  const int32_t *entry;
+  int surface_targets, surface_sources, slot_is_row;
+};
+
+/* The cheapest shape for `count` targets: tiles of 2^lanes_log2 lanes with per_lane targets each, at most `cap` targets. A lane's loop over a
+ * source costs about 0.4 of a pair beside its pairs, a tile about 8 targets' worth of staging (both from counting instructions). */
+void shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane) {
+  double best = INFINITY;
+  for (int l = 2; l <= 5; l++) {
+    int64_t lanes = (int64_t)1 << l, limit = lanes * most < cap ? lanes * most : cap, n = (count + limit - 1) / limit;
+    int64_t each = (count + n - 1) / n, r = (each + lanes - 1) / lanes;
+    double cost = (double)n * ((double)lanes * ((double)r + 0.4) + 8);
+    if (cost < best) best = cost, *tiles = n, *lanes_log2 = l, *per_lane = (int)r;
+  }
+}
+
+int64_t targets_of(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q, int64_t r) {
+  return q->surface_targets ? p->n_surface : tree->target_end[q->row[r]] - tree->target_begin[q->row[r]];
+}
+
+void add_range(fmm_cuda_sums *s, int64_t row_begin, int64_t begin, int64_t end, int guard) {
+  fmm_cuda_range *last = s->n_ranges > row_begin ? &s->range[s->n_ranges - 1] : NULL;
+  if (begin >= end) return;
+  if (last && !guard && !last->guard && last->begin + last->count == begin && last->count + (end - begin) < MOST_RANGE) {
+    last->count += (int32_t)(end - begin);
+    return;
+  }
+  s->range[s->n_ranges++] = fmm_cuda_range{begin, (int32_t)(end - begin), guard};
+}
+
+/* The leaf itself comes first, guarded; neighbours in memory are merged. */
+void row_ranges(fmm_cuda_sums *s, const fmm_tree *tree, const rows_of_sum *q, int64_t r) {
+  int64_t row_begin = s->n_ranges, begin = q->offset ? q->offset[r] : 0, end = q->offset ? q->offset[r + 1] : 1;
+  int32_t self = q->row[r];
+  for (int pass = 0; pass < 2; pass++)
+    for (int64_t i = begin; i < end; i++) {
+      int32_t e = q->offset ? q->entry[i] : self;
+      if ((e == self) != (pass == 0)) continue;
+      if (q->surface_sources) s->box[s->n_ranges++] = e;
+      else add_range(s, row_begin, tree->source_begin[e], tree->source_end[e], e == self);
+    }
+}
+
+int cap_of(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q) {
+  int64_t total = 0;
+  int cap = 32;
+  for (int64_t r = 0; r < q->n_rows; r++) total += targets_of(p, tree, q, r);
+  while (cap < 512 && (int64_t)2 * cap * ENOUGH_TILES <= total) cap *= 2;
+  return cap;
+}
+
+fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, const rows_of_sum *q) {
+  fmm_cuda_sums *s = &p->sums[which];
+  int64_t n_entries = q->offset ? q->offset[q->n_rows] : q->n_rows, n_tiles = 0, tiles;
+  int cap = cap_of(p, tree, q), most = fmm_cuda_pair_most(p, which), lanes_log2, per_lane;
+  s->n_rows = q->n_rows;
+  FMM_TRY(FMM_ALLOCATE(&s->row_tile, q->n_rows + 1, "GPU tile offsets"));
+  for (int64_t r = 0; r < q->n_rows; r++) {
+    shape_tiles(targets_of(p, tree, q, r), cap, most, &tiles, &lanes_log2, &per_lane);
+    s->row_tile[r] = n_tiles;
+    n_tiles += tiles;
+  }
+  s->row_tile[q->n_rows] = s->n_tiles = n_tiles;
+  FMM_TRY(FMM_ALLOCATE(&s->tile, n_tiles, "GPU tiles"));
+  if (q->surface_sources) FMM_TRY(FMM_ALLOCATE(&s->box, n_entries, "GPU source boxes"));
+  else FMM_TRY(FMM_ALLOCATE(&s->range, n_entries, "GPU source ranges"));
+  for (int64_t r = 0; r < q->n_rows; r++) {
+    int64_t count = targets_of(p, tree, q, r), first = q->surface_targets ? 0 : tree->target_begin[q->row[r]], range_begin = s->n_ranges;
+    row_ranges(s, tree, q, r);
+    shape_tiles(count, cap, most, &tiles, &lanes_log2, &per_lane);
+    for (int64_t i = 0; i < tiles; i++) {
+      int64_t begin = count * i / tiles, end = count * (i + 1) / tiles;
+      fmm_cuda_tile t = {range_begin, first + begin, (int32_t)(s->n_ranges - range_begin), (int32_t)(end - begin), q->row[r],
+                         q->slot_is_row ? (int32_t)r : q->row[r], lanes_log2, per_lane};
+      s->tile[s->row_tile[r] + i] = t;
+    }
+  }
+  return FMM_OK;
+}
+
+rows_of_sum from_rows(const fmm_rows *rows) {
+  rows_of_sum q = {};
+  q.n_rows = rows->n_rows, q.row = rows->row, q.offset = rows->offset, q.entry = rows->entry;
+  return q;
+}
+
+int has_phase(const fmm_gpu_plan *p, fmm_phase phase) { return (int)(p->phases >> phase & 1); }
+int is_leaf(const fmm_tree *tree, int32_t b) { return tree->first_child[b] < 0; }
+int has_sources(const fmm_tree *tree, int32_t b) { return tree->source_end[b] > tree->source_begin[b]; }
+int has_targets(const fmm_tree *tree, int32_t b) { return tree->target_end[b] > tree->target_begin[b]; }
+
+void close_batch(fmm_cuda_batch *batches, int *n, int64_t begin, int64_t end, int level, int merge) {
+  if (begin == end) return;
+  if (merge && *n) batches[*n - 1].end = end;
+  else batches[(*n)++] = fmm_cuda_batch{begin, end, level};
+}
+
+/* Leaves of the two kinds: one batch when all levels share their operators, else one a level. */
+int64_t leaf_columns(const fmm_gpu_plan *p, const fmm_tree *tree, int targets, int64_t at, int32_t *box, fmm_cuda_batch *batches, int *n) {
+  for (int level = 2; level < tree->n_levels; level++) {
+    int64_t begin = at;
+    for (int32_t b = tree->level_begin[level]; b < tree->level_begin[level + 1]; b++)
+      if (is_leaf(tree, b) && (targets ? has_targets(tree, b) : has_sources(tree, b))) box[at++] = b;
+    close_batch(batches, n, begin, at, level, p->n_operator_levels == 1);
+  }
+  return at;
+}
+
+int64_t up_columns(fmm_gpu_plan *p, const fmm_tree *tree, int64_t at, int32_t *box, int32_t *child) {
+  for (int level = tree->n_levels - 2; level >= 2; level--) {
+    int64_t begin = at;
+    for (int32_t b = tree->level_begin[level]; b < tree->level_begin[level + 1]; b++) {
+      if (is_leaf(tree, b) || !has_sources(tree, b)) continue;
+      int32_t *to = child + 8 * (at - p->n_leaf_columns);
+      for (int o = 0; o < 8; o++) to[o] = -1;
+      for (int i = 0; i < tree->n_children[b]; i++) {
+        int32_t c = tree->first_child[b] + i;
+        if (has_sources(tree, c)) to[tree->octant[c]] = c;
+      }
+      box[at++] = b;
+    }
+    close_batch(p->up_batch, &p->n_up_batches, begin, at, level, 0);
+  }
+  return at;
+}
+
+int64_t down_columns(fmm_gpu_plan *p, const fmm_tree *tree, int64_t at, fmm_cuda_tables *t) {
+  int64_t first = at;
+  for (int level = 2; level < tree->n_levels; level++) {
+    int64_t begin = at;
+    for (int octant = 0; octant < 8; octant++) {
+      for (int32_t b = tree->level_begin[level]; b < tree->level_begin[level + 1]; b++) {
+        if (tree->octant[b] != octant || !has_targets(tree, b)) continue;
+        if ((at - first) % FMM_CUDA_TILE_BOXES == 0) t->tile_octant[(at - first) / FMM_CUDA_TILE_BOXES] = octant;
+        t->parent[at - first] = tree->parent[b];
+        t->column_box[at++] = b;
+      }
+      while ((at - first) % FMM_CUDA_TILE_BOXES) t->parent[at - first] = -1, t->column_box[at++] = -1;
+    }
+    close_batch(p->down_batch, &p->n_down_batches, begin, at, level, 0);
+  }
+  return at;
+}
+
+fmm_status build_columns(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree) {
+  int64_t most_down = tree->n_boxes + (int64_t)8 * FMM_CUDA_TILE_BOXES * tree->n_levels;
+  FMM_TRY(FMM_ALLOCATE(&t->column_box, 3 * (int64_t)tree->n_boxes + most_down, "GPU product columns"));
+  FMM_TRY(FMM_ALLOCATE(&t->child, 8 * (int64_t)tree->n_boxes, "GPU children"));
+  FMM_TRY(FMM_ALLOCATE(&t->parent, most_down, "GPU parents"));
+  FMM_TRY(FMM_ALLOCATE(&t->tile_octant, most_down / FMM_CUDA_TILE_BOXES + 1, "GPU tile octants"));
+  int64_t at = leaf_columns(p, tree, 0, 0, t->column_box, p->leaf_batch, &p->n_leaf_batches);
+  p->n_leaf_columns = at;
+  at = up_columns(p, tree, at, t->column_box, t->child);
+  p->n_up_columns = at - p->n_leaf_columns;
+  int64_t down_begin = at;
+  at = down_columns(p, tree, at, t);
+  p->n_down_columns = at - down_begin;
+  p->n_columns = leaf_columns(p, tree, 1, at, t->column_box, p->target_leaf_batch, &p->n_target_leaf_batches);
+  return FMM_OK;
+}
+
+void list_children(const fmm_tree *tree, int32_t box, int targets, int32_t child[8]) {
+  for (int o = 0; o < 8; o++) child[o] = -1;
+  for (int i = 0; i < tree->n_children[box]; i++) {
+    int32_t c = tree->first_child[box] + i;
+    if (targets ? has_targets(tree, c) : has_sources(tree, c)) child[tree->octant[c]] = c;
+  }
+}
+
+fmm_status build_v(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, const fmm_rows *v) {
+  int32_t *slot = NULL, next = 0;
+  fmm_status status = FMM_OK;
+  p->v_rows = has_phase(p, FMM_PHASE_VLIST) ? v->n_rows : 0;
+  if (p->v_rows == 0) return FMM_OK;
+  FMM_CHECK(FMM_ALLOCATE_ZERO(&slot, tree->n_boxes, "V slots"));
+  for (int64_t i = 0; i < v->n_entries; i++) slot[v->entry[i]] = 1;
+  for (int32_t b = 0; b < tree->n_boxes; b++) p->v_slots += slot[b];
+  FMM_CHECK(FMM_ALLOCATE(&t->slot_child, 8 * (p->v_slots + 1), "V source children"));
+  FMM_CHECK(FMM_ALLOCATE(&t->row_child, 8 * p->v_rows, "V target children"));
+  FMM_CHECK(FMM_ALLOCATE(&t->neighbor, 26 * p->v_rows, "V neighbours"));
+  for (int32_t b = 0; b < tree->n_boxes; b++)
+    if (slot[b]) list_children(tree, b, 0, t->slot_child + 8 * (int64_t)next), slot[b] = next++;
+  for (int o = 0; o < 8; o++) t->slot_child[8 * (int64_t)next + o] = -1;
+  for (int64_t i = 0; i < 26 * p->v_rows; i++) t->neighbor[i] = next;
+  for (int64_t r = 0; r < p->v_rows; r++) {
+    int level = tree->level[v->row[r]] + 1; /* operators of the children's level */
+    list_children(tree, v->row[r], 1, t->row_child + 8 * r);
+    for (int64_t i = v->offset[r]; i < v->offset[r + 1]; i++) {
+      int d = v->direction[i] < 13 ? v->direction[i] : v->direction[i] - 1;
+      t->neighbor[d * p->v_rows + r] = slot[v->entry[i]];
+    }
+    if (p->n_v_groups == 0 || (p->n_operator_levels > 1 && p->v_group[p->n_v_groups - 1].level != level)) {
+      p->v_group[p->n_v_groups].begin = r;
+      p->v_group[p->n_v_groups++].level = level;
+    }
+    p->v_group[p->n_v_groups - 1].end = r + 1;
+  }
+done:
+  FMM_FREE(&slot);
+  return status;
+}
+
+fmm_status build_boxes(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, const fmm_operators *o) {
+  FMM_TRY(FMM_ALLOCATE(&t->half, tree->n_boxes, "half-widths"));
+  FMM_TRY(FMM_ALLOCATE(&t->degree_in, tree->n_boxes, "level factors"));
+  FMM_TRY(FMM_ALLOCATE(&t->degree_out, tree->n_boxes, "level factors"));
+  FMM_TRY(FMM_ALLOCATE(&t->degree_parent, tree->n_boxes, "level factors"));
+  for (int32_t b = 0; b < tree->n_boxes; b++) {
+    t->half[b] = fmm_half_width(tree, tree->level[b]);
+    t->degree_out[b] = fmm_operators_scale(o, t->half[b]);
+    t->degree_in[b] = 1 / t->degree_out[b];
+    t->degree_parent[b] = fmm_operators_scale(o, 2 * t->half[b]);
+  }
+  int P = p->order, next = 0;
+  FMM_TRY(FMM_ALLOCATE(&t->grid_surface, P * P * P, "surface grid"));
+  FMM_TRY(FMM_ALLOCATE(&t->twiddle, 2 * p->grid, "twiddle factors"));
+  for (int i = 0; i < P * P * P; i++) {
+    int x = i / (P * P), y = i / P % P, z = i % P;
+    int on = x == 0 || y == 0 || z == 0 || x == P - 1 || y == P - 1 || z == P - 1;
+    t->grid_surface[i] = (int16_t)(on ? next++ : -1); /* surface points are numbered x slowest, z fastest (kernels/surface.h) */
+  }
+  for (int j = 0; j < p->grid; j++) {
+    double angle = 2 * 3.14159265358979323846 * j / p->grid;
+    t->twiddle[2 * j] = cos(angle);
+    t->twiddle[2 * j + 1] = sin(angle);
+  }
+  return FMM_OK;
+}
+}
+
+fmm_status fmm_cuda_tables_build(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_state *state) {
+  const fmm_tree *tree = state->tree;
+  const fmm_lists *lists = state->lists;
+  FMM_TRY(build_boxes(p, t, tree, state->operators));
+  FMM_TRY(build_columns(p, t, tree));
+  FMM_TRY(build_v(p, t, tree, &lists->v));
+  if (has_phase(p, FMM_PHASE_ULIST)) {
+    rows_of_sum q = from_rows(&lists->u);
+    FMM_TRY(build_sum(p, FMM_SUM_U, tree, &q));
+  }
+  if (has_phase(p, FMM_PHASE_WLIST)) {
+    rows_of_sum q = from_rows(&lists->w);
+    q.surface_sources = 1;
+    FMM_TRY(build_sum(p, FMM_SUM_W, tree, &q));
+  }
+  if (has_phase(p, FMM_PHASE_XLIST)) {
+    rows_of_sum q = from_rows(&lists->x);
+    q.surface_targets = 1;
+    FMM_TRY(build_sum(p, FMM_SUM_X, tree, &q));
+  }
+  if (has_phase(p, FMM_PHASE_UP)) {
+    rows_of_sum q = {};
+    q.n_rows = p->n_leaf_columns, q.row = t->column_box, q.surface_targets = 1, q.slot_is_row = 1;
+    FMM_TRY(build_sum(p, FMM_SUM_P2M, tree, &q));
+  }
+  if (has_phase(p, FMM_PHASE_DOWN)) {
+    rows_of_sum q = {};
+    int64_t begin = p->n_leaf_columns + p->n_up_columns + p->n_down_columns;
+    q.n_rows = p->n_columns - begin, q.row = t->column_box + begin, q.surface_sources = 1;
+    FMM_TRY(build_sum(p, FMM_SUM_L2P, tree, &q));
+  }
+  return FMM_OK;
+}
+
+void fmm_cuda_tables_free(fmm_cuda_tables *t) {
+  FMM_FREE(&t->column_box);
+  FMM_FREE(&t->child);
+  FMM_FREE(&t->parent);
+  FMM_FREE(&t->tile_octant);
+  FMM_FREE(&t->slot_child);
+  FMM_FREE(&t->row_child);
+  FMM_FREE(&t->neighbor);
+  FMM_FREE(&t->half);
+  FMM_FREE(&t->degree_in);
+  FMM_FREE(&t->degree_out);
+  FMM_FREE(&t->degree_parent);
+  FMM_FREE(&t->twiddle);
+  FMM_FREE(&t->grid_surface);
+}

@@ -1,0 +1,227 @@
+/* Times the GPU's phases on a standard case, alone and together, and checks the sum against direct sums: what the speed goals are measured with.
+ * bench-gpu KEY=VALUE ...: dist, n, order, leaf, root, digits, gradient, kernel, columns, precision (double|mixed), densities, samples, runs, sms, threads.
+ * Device time is from the first phase's start to the last one's end by CUDA events; host time is host to host around begin .. finish. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/direct.h"
+#include "runtime/generate.h"
+#include "runtime/gpu.h"
+
+enum { MAX_RUNS = 64 };
+static const char *const phase_names[FMM_N_PHASES] = {"up", "ulist", "vlist", "wlist", "xlist", "down"};
+static const fmm_phase order_of_run[FMM_N_PHASES] = {FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_XLIST, FMM_PHASE_VLIST, FMM_PHASE_DOWN, FMM_PHASE_WLIST};
+
+typedef struct bench {
+  const char *dist, *kernel, *densities, *precision;
+  int64_t n;
+  int order, leaf, gradient, columns, samples, runs, sms, threads, rates;
+  double root, tolerance;
+  fmm_tree tree;
+  fmm_lists lists;
+  fmm_operators *operators;
+  const fmm_pair *pair;
+  double params[FMM_MAX_PARAMS];
+  fmm_state state;
+  fmm_gpu_plan *plan;
+  double *input, *planes, *results, *gradients;
+} bench;
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static double median(int n, double *v) {
+  qsort(v, (size_t)n, sizeof *v, ascending);
+  return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+}
+
+static const char *value_of(int argc, char **argv, const char *key, const char *otherwise) {
+  size_t length = strlen(key);
+  for (int i = 1; i < argc; i++)
+    if (!strncmp(argv[i], key, length) && argv[i][length] == '=') return argv[i] + length + 1;
+  return otherwise;
+}
+
+static void read_options(bench *b, int argc, char **argv) {
+  b->dist = value_of(argc, argv, "dist", "uniform");
+  b->kernel = value_of(argc, argv, "kernel", "laplace");
+  b->densities = value_of(argc, argv, "densities", "unit");
+  b->precision = value_of(argc, argv, "precision", "double");
+  b->n = atoll(value_of(argc, argv, "n", "100000"));
+  b->order = atoi(value_of(argc, argv, "order", "6"));
+  b->leaf = atoi(value_of(argc, argv, "leaf", "128"));
+  b->gradient = atoi(value_of(argc, argv, "gradient", "0"));
+  b->columns = atoi(value_of(argc, argv, "columns", "1"));
+  b->samples = atoi(value_of(argc, argv, "samples", "1000"));
+  b->runs = atoi(value_of(argc, argv, "runs", "5"));
+  b->sms = atoi(value_of(argc, argv, "sms", "0"));
+  b->threads = atoi(value_of(argc, argv, "threads", "16"));
+  b->rates = atoi(value_of(argc, argv, "rates", "0"));
+  b->root = atof(value_of(argc, argv, "root", "1"));
+  b->tolerance = pow(10, -atof(value_of(argc, argv, "digits", "6")));
+  if (b->runs < 1 || b->runs > MAX_RUNS) b->runs = 5;
+}
+
+static fmm_status set_up(bench *b) {
+  double *points = NULL;
+  FMM_TRY(fmm_pair_find(b->kernel, &b->pair));
+  FMM_TRY(fmm_pair_resolve_params(b->pair->info, 0, NULL, b->params));
+  FMM_TRY(FMM_ALLOCATE(&points, 3 * b->n, "points"));
+  FMM_TRY(fmm_generate_points(b->dist, b->n, 1, points, b->threads));
+  double generated = now_s();
+  fmm_tree_options options = {.leaf_size = b->leaf, .root_scale = b->root};
+  FMM_TRY(fmm_tree_build(&b->tree, b->n, points, NULL, 0, NULL, &options, b->threads));
+  FMM_FREE(&points);
+  double tree = now_s();
+  FMM_TRY(fmm_lists_build(&b->lists, &b->tree, fmm_surface_size(b->order), b->threads));
+  double lists = now_s();
+  for (int i = 0; i < b->pair->info->n_params; i++) b->params[i] *= pow(b->tree.scale, b->pair->info->params[i].length_power);
+  FMM_TRY(fmm_operators_create(&b->operators, b->pair, b->params, b->order, 0.5 * b->tree.root_side, b->tree.n_levels, b->threads));
+  double operators = now_s();
+  int components = b->pair->info->components, outputs = b->pair->info->outputs;
+  FMM_TRY(FMM_ALLOCATE(&b->input, b->n * components * b->columns, "densities"));
+  FMM_TRY(FMM_ALLOCATE(&b->planes, b->n * components * b->columns, "densities"));
+  FMM_TRY(FMM_ALLOCATE(&b->results, b->n * outputs * (b->gradient ? 4 : 1) * b->columns, "results"));
+  FMM_TRY(FMM_ALLOCATE(&b->gradients, b->n * outputs * 3 * b->columns, "results"));
+  FMM_TRY(fmm_generate_densities(b->densities, b->n * components * b->columns, 2, b->input, b->threads));
+  fmm_gather_densities(&b->tree.sources, components * b->columns, b->input, b->planes, b->threads);
+  b->state = (fmm_state){.tree = &b->tree, .lists = &b->lists, .pair = b->pair, .params = b->params, .operators = b->operators, .n_columns = b->columns,
+                         .gradient = b->gradient, .threads = b->threads, .tolerance = b->tolerance};
+  for (int i = 0; i < FMM_N_PHASES; i++) b->state.precision[i] = strcmp(b->precision, "mixed") ? FMM_PRECISION_DOUBLE : FMM_PRECISION_MIXED;
+  fmm_gpu_request request = {.state = &b->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = b->threads, .sms = b->sms};
+  double before = now_s();
+  FMM_TRY(fmm_gpu_plan_create(&b->plan, &request));
+  printf("set-up: tree %.3f lists %.3f operators %.3f gpu %.3f s; device %.0f MB, %d SMs; boxes %d leaves %d levels %d\n", tree - generated, lists - tree,
+         operators - lists, now_s() - before, (double)fmm_gpu_plan_device_bytes(b->plan) / 1e6, fmm_gpu_plan_sms(b->plan), b->tree.n_boxes, b->tree.n_leaves,
+         b->tree.n_levels);
+  return FMM_OK;
+}
+
+static int64_t rows_of(const bench *b, fmm_phase phase) {
+  const fmm_rows *rows[FMM_N_PHASES] = {NULL, &b->lists.u, &b->lists.v, &b->lists.w, &b->lists.x, NULL};
+  return rows[phase] ? rows[phase]->n_rows : b->tree.n_boxes;
+}
+
+static double u_pairs(const bench *b) {
+  double pairs = 0;
+  for (int32_t r = 0; r < b->lists.u.n_rows; r++) {
+    int32_t box = b->lists.u.row[r];
+    double sources = 0;
+    for (int64_t i = b->lists.u.offset[r]; i < b->lists.u.offset[r + 1]; i++)
+      sources += (double)(b->tree.source_end[b->lists.u.entry[i]] - b->tree.source_begin[b->lists.u.entry[i]]);
+    pairs += sources * (double)(b->tree.target_end[box] - b->tree.target_begin[box]);
+  }
+  return pairs;
+}
+
+static fmm_status time_alone(bench *b) {
+  double total = 0, v[MAX_RUNS], start, end;
+  for (int i = 0; i < FMM_N_PHASES; i++) {
+    fmm_phase phase = order_of_run[i];
+    for (int run = 0; run < b->runs + 1; run++) {
+      FMM_TRY(fmm_gpu_begin(b->plan, b->input, FMM_MEMORY_HOST));
+      FMM_TRY(fmm_gpu_run(b->plan, phase, 0, rows_of(b, phase)));
+      FMM_TRY(fmm_gpu_finish(b->plan));
+      FMM_TRY(fmm_gpu_phase_span(b->plan, phase, &start, &end));
+      if (run) v[run - 1] = end - start;
+    }
+    double t = median(b->runs, v);
+    total += t;
+    printf("  %-6s %8.3f ms", phase_names[phase], 1e3 * t);
+    if (phase == FMM_PHASE_ULIST) printf("  %.1f Gpair at %.0f Gpair/s", 1e-9 * u_pairs(b), 1e-9 * u_pairs(b) / t);
+    if (phase == FMM_PHASE_VLIST)
+      printf("  %lld pairs, %.2f TFLOP/s", (long long)b->lists.v_pairs,
+             1e-12 * 8 * (double)b->lists.v_pairs * b->operators->n_frequencies * pow(b->pair->info->equivalent_components, 2) * b->columns / t);
+    printf("\n");
+  }
+  printf("  sum    %8.3f ms\n", 1e3 * total);
+  return FMM_OK;
+}
+
+static fmm_status time_together(bench *b) {
+  double device[MAX_RUNS], host[MAX_RUNS];
+  for (int run = 0; run < b->runs + 1; run++) {
+    double start = now_s(), first = INFINITY, last = 0, begin, end;
+    FMM_TRY(fmm_gpu_begin(b->plan, b->input, FMM_MEMORY_HOST));
+    for (int i = 0; i < FMM_N_PHASES; i++) FMM_TRY(fmm_gpu_run(b->plan, order_of_run[i], 0, rows_of(b, order_of_run[i])));
+    FMM_TRY(fmm_gpu_results(b->plan, 1, b->results, b->gradient ? b->gradients : NULL, FMM_MEMORY_HOST));
+    FMM_TRY(fmm_gpu_finish(b->plan));
+    double took = now_s() - start;
+    for (int i = 0; i < FMM_N_PHASES; i++) {
+      FMM_TRY(fmm_gpu_phase_span(b->plan, (fmm_phase)i, &begin, &end));
+      first = fmin(first, begin), last = fmax(last, end);
+    }
+    if (run) device[run - 1] = last - first, host[run - 1] = took;
+  }
+  printf("  together: device %.3f ms, host to host %.3f ms (median of %d)\n", 1e3 * median(b->runs, device), 1e3 * median(b->runs, host), b->runs);
+  return FMM_OK;
+}
+
+/* Relative L2 error of potential and gradient at sampled targets. */
+static fmm_status check(bench *b) {
+  int outputs = b->pair->info->outputs, values = outputs * (b->gradient ? 4 : 1);
+  int64_t n = b->tree.targets.n, *rows = NULL;
+  double *fetched = NULL, *at = NULL, *exact = NULL;
+  FMM_TRY(FMM_ALLOCATE(&fetched, n * values * b->columns, "potentials"));
+  FMM_TRY(FMM_ALLOCATE(&rows, b->samples, "samples"));
+  int64_t samples = fmm_sample_rows(n, b->samples, 3, rows);
+  FMM_TRY(FMM_ALLOCATE(&at, 3 * samples, "samples"));
+  FMM_TRY(FMM_ALLOCATE(&exact, samples * values * b->columns, "samples"));
+  FMM_TRY(fmm_gpu_begin(b->plan, b->input, FMM_MEMORY_HOST));
+  for (int i = 0; i < FMM_N_PHASES; i++) FMM_TRY(fmm_gpu_run(b->plan, order_of_run[i], 0, rows_of(b, order_of_run[i])));
+  FMM_TRY(fmm_gpu_fetch(b->plan, FMM_GPU_POTENTIAL, fetched));
+  FMM_TRY(fmm_gpu_finish(b->plan));
+  for (int64_t i = 0; i < samples; i++) at[3 * i] = b->tree.targets.x[rows[i]], at[3 * i + 1] = b->tree.targets.y[rows[i]], at[3 * i + 2] = b->tree.targets.z[rows[i]];
+  fmm_direct_case what = {.pair = b->pair, .params = b->params, .n_columns = b->columns, .gradient = b->gradient, .n_sources = b->tree.sources.n,
+                          .x = b->tree.sources.x, .y = b->tree.sources.y, .z = b->tree.sources.z, .density = b->planes, .density_stride = b->tree.sources.n};
+  fmm_direct_sums(&what, samples, at, b->threads, exact, NULL);
+  double error[2] = {0}, size[2] = {0};
+  for (int64_t i = 0; i < samples; i++)
+    for (int k = 0; k < values * b->columns; k++) {
+      double e = exact[i * values * b->columns + k], d = fetched[(int64_t)k * n + rows[i]] - e;
+      int which = b->gradient && k / b->columns % 4 > 0;
+      error[which] += d * d, size[which] += e * e;
+    }
+  printf("  error %.3e", sqrt(error[0] / size[0]));
+  if (b->gradient) printf(" gradient %.3e", sqrt(error[1] / size[1]));
+  printf(" (relative L2, %lld samples)\n", (long long)samples);
+  FMM_FREE(&fetched);
+  FMM_FREE(&rows);
+  FMM_FREE(&at);
+  FMM_FREE(&exact);
+  return FMM_OK;
+}
+
+static void show_rates(int sms) {
+  static const char *const name[FMM_GPU_N_RATES] = {"fma double", "fma single", "pair double", "pair single", "memory", "h2d", "d2h", "launch"};
+  for (int i = 0; i < FMM_GPU_N_RATES; i++) {
+    double value = 0;
+    if (fmm_gpu_measure(0, sms, (fmm_gpu_rate)i, &value) == FMM_OK) printf("rate %-12s %.4g\n", name[i], value);
+    else printf("rate %-12s %s\n", name[i], fmm_last_error());
+  }
+}
+
+int main(int argc, char **argv) {
+  bench b = {0};
+  read_options(&b, argc, argv);
+  fmm_gpu_info info;
+  fmm_gpu_query(0, &info);
+  if (!info.present) return fprintf(stderr, "bench-gpu: %s\n", info.reason), 77;
+  if (b.rates) show_rates(b.sms);
+  printf("%s n=%lld kernel=%s order=%d leaf=%d root=%.3f gradient=%d columns=%d %s densities=%s\n", b.dist, (long long)b.n, b.kernel, b.order, b.leaf, b.root,
+         b.gradient, b.columns, b.precision, b.densities);
+  fmm_status status = set_up(&b);
+  if (status == FMM_OK) status = time_together(&b);
+  if (status == FMM_OK) status = time_alone(&b);
+  if (status == FMM_OK && b.samples > 0) status = check(&b);
+  if (status != FMM_OK) fprintf(stderr, "bench-gpu: %s: %s (%s)\n", fmm_status_name(status), fmm_last_error(), fmm_last_error_where());
+  fflush(stdout);
+  if (b.plan) fmm_gpu_plan_destroy(&b.plan);
+  return status == FMM_OK ? 0 : fmm_status_exit_code(status);
+}
