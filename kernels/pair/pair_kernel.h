@@ -1,5 +1,5 @@
 /* The vectorised kernels of one instruction set and accuracy, for every pair interaction of the list. Included once by each of
- * pair_full.c, pair_reduced.c, pair_single.c, which define FMM_PAIR_VARIANT and the accuracy (vector.h).
+ * pair_full.c, pair_reduced.c, pair_single.c, pair_coarse.c, which define FMM_PAIR_VARIANT and the accuracy (vector.h).
  * Lanes are over targets: a few vectors of targets stay in registers while the sources are broadcast one after another. */
 #include "kernels/pair/pair_simd.h"
 #include "kernels/pair/vector.h"
@@ -28,13 +28,20 @@
 typedef void pair_function(fmm_vector, fmm_vector, fmm_vector, const fmm_vector *, const fmm_vector *, const fmm_scalar *, int, int, fmm_vector *);
 enum { MAX_DENSITIES = FMM_PAIR_MAX_COMPONENTS * FMM_PAIR_MAX_COLUMNS, MAX_SUMS = FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS };
 
+enum { MAX_VECTORS = 2 };
 typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded; } shape;
 
-/* Coordinates are doubles, or int32 quanta whose differences are exact. Lanes of tracking: single only. */
+/* Coordinates are doubles, int32 quanta whose differences are exact (single), or floats (coarse). */
 #ifdef FMM_SINGLE
+#ifdef FMM_COARSE
+typedef float coordinate;
+typedef fmm_vector coordinate_vector;
+#define DIFFERENCE(target, source) ((target) - (source))
+#else
 typedef int32_t coordinate;
 typedef fmm_mask coordinate_vector;
 #define DIFFERENCE(target, source) __builtin_convertvector((target) - (source), fmm_vector)
+#endif
 typedef float half_vector __attribute__((vector_size(VECTOR_BYTES / 2)));
 typedef double double_vector __attribute__((vector_size(VECTOR_BYTES)));
 enum { FLUSH = 64 }; /* sources summed in float before they go to the double sums */
@@ -59,7 +66,7 @@ VECTOR_FUNCTION lane_group load_group(const fmm_pair_call *call, int i) {
 }
 
 VECTOR_FUNCTION void add_sums(const fmm_pair_call *call, int i, int n, const fmm_vector *f) {
-#pragma GCC unroll 48
+#pragma GCC unroll 28
   for (int k = 0; k < n; k++) {
     double *sums = call->sums[k * call->sums_step] + i;
 #ifdef FMM_SINGLE
@@ -103,9 +110,9 @@ VECTOR_FUNCTION void add_pair(lane_group *g, const fmm_scalar *params, shape q, 
   pair(dx, dy, dz, s, normal, params, q.columns, q.gradient, f);
 }
 
-/* Sources [begin, end) onto one or two vectors of targets. */
+/* Sources [begin, end) onto `vectors` vectors of targets. */
 VECTOR_FUNCTION void sum_sources(const fmm_pair_call *call, int64_t begin, int64_t end, const fmm_scalar *params, shape q, pair_function *pair,
-                                 lane_group *g0, fmm_vector *f0, lane_group *g1, fmm_vector *f1) {
+                                 int vectors, lane_group *g, fmm_vector f[][MAX_SUMS]) {
   const coordinate *px = call->source[0], *py = call->source[1], *pz = call->source[2];
   const coordinate_vector none = {0};
   const fmm_scalar *density[MAX_DENSITIES];
@@ -119,32 +126,34 @@ VECTOR_FUNCTION void sum_sources(const fmm_pair_call *call, int64_t begin, int64
     for (int k = 0; k < n_densities; k++) s[k] = broadcast(density[k][j]);
     if (q.takes_normals)
       for (int k = 0; k < 3; k++) normal[k] = broadcast(((const fmm_scalar *)call->normal[k])[j]);
-    add_pair(g0, params, q, pair, sx, sy, sz, s, normal, f0);
-    if (g1) add_pair(g1, params, q, pair, sx, sy, sz, s, normal, f1);
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++) add_pair(&g[v], params, q, pair, sx, sy, sz, s, normal, f[v]);
   }
 }
 
-/* All sources onto `vectors` (1 or 2) vectors of targets from the i-th on. Constant arguments after inlining. */
+/* All sources onto `vectors` (1 .. MAX_VECTORS) vectors of targets from the i-th on. Constant arguments after inlining. */
 VECTOR_FUNCTION void sum_group(const fmm_pair_call *call, int i, int vectors, shape q, pair_function *pair) {
-  lane_group g0 = load_group(call, i), g1 = load_group(call, vectors > 1 ? i + LANES : i);
+  lane_group g[MAX_VECTORS];
   fmm_scalar params[FMM_MAX_PARAMS];
+#pragma GCC unroll 2
+  for (int v = 0; v < vectors; v++) g[v] = load_group(call, i + v * LANES);
   for (int k = 0; k < FMM_MAX_PARAMS; k++) params[k] = (fmm_scalar)call->params[k];
   for (int64_t j = 0; j < call->n_sources; j += FLUSH) {
     int64_t end = call->n_sources - j > FLUSH ? j + FLUSH : call->n_sources;
-    fmm_vector f0[MAX_SUMS] = {{0}}, f1[MAX_SUMS] = {{0}};
-    sum_sources(call, j, end, params, q, pair, &g0, f0, vectors > 1 ? &g1 : 0, f1);
-    add_sums(call, i, q.values * q.columns, f0);
-    if (vectors > 1) add_sums(call, i + LANES, q.values * q.columns, f1);
+    fmm_vector f[MAX_VECTORS][MAX_SUMS] = {{{0}}};
+    sum_sources(call, j, end, params, q, pair, vectors, g, f);
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++) add_sums(call, i + v * LANES, q.values * q.columns, f[v]);
   }
-  store_tracking(call, i, &g0, q.guarded);
-  if (vectors > 1) store_tracking(call, i + LANES, &g1, q.guarded);
+#pragma GCC unroll 2
+  for (int v = 0; v < vectors; v++) store_tracking(call, i + v * LANES, &g[v], q.guarded);
 }
 
-/* Two vectors at a time where their sums leave room for it in the registers. */
+/* Two vectors at a time where their sums leave room for it in the registers (four gained nothing on AVX2 and AVX-512). */
 VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function *pair) {
   int i = 0;
-  if (2 * q.values * q.columns + 6 <= VECTOR_REGISTERS)
-    for (; i + LANES < call->n_targets; i += 2 * LANES) sum_group(call, i, 2, q, pair);
+  if (MAX_VECTORS * q.values * q.columns + 6 <= VECTOR_REGISTERS)
+    for (; i + (MAX_VECTORS - 1) * LANES < call->n_targets; i += MAX_VECTORS * LANES) sum_group(call, i, MAX_VECTORS, q, pair);
   for (; i < call->n_targets; i += LANES) sum_group(call, i, 1, q, pair);
 }
 

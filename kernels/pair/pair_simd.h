@@ -20,7 +20,7 @@ enum {
 
 typedef struct fmm_pair_call {
   int n_targets;             /* 1 .. FMM_PAIR_BLOCK; lanes beyond it, to the next multiple of FMM_PAIR_MAX_LANES, repeat the last target */
-  const void *target[3];     /* 64-byte aligned; double, or int32 quanta for FMM_PAIR_SINGLE */
+  const void *target[3];     /* 64-byte aligned; double; single: int32 quanta; coarse: float */
   int64_t n_sources;
   const void *source[3];     /* of the same type */
   const void *normal[3];     /* double or float */
@@ -39,16 +39,17 @@ typedef enum fmm_pair_form { FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_CO
 
 typedef struct fmm_pair_kernels { fmm_pair_kernel *run[2][FMM_N_PAIR_FORMS]; /* [gradient][form] */ } fmm_pair_kernels;
 
-/* Coordinates to quanta: out[i] = (in[i] - centre) * quanta_per_unit, rounded; densities to float: out[i] = in[i] * factor; extent: widens
+/* Coordinates to quanta: out[i] = (in[i] - centre) * quanta_per_unit, rounded to integers or floats; densities to float: out[i] = in[i] * factor; extent: widens
  * range[0] .. range[1] to hold in[0..n). Compiled with the vector kernels because they handle every source once a block of targets. */
 typedef struct fmm_pair_convert {
   void (*quanta)(int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *out);
+  void (*floats)(int64_t n, const double *in, double centre, double quanta_per_unit, float *out);
   void (*scaled)(int64_t n, const double *in, double factor, float *out);
   void (*extent)(int64_t n, const double *in, double range[2]);
 } fmm_pair_convert;
 extern const fmm_pair_convert fmm_pair_convert_plain, fmm_pair_convert_avx2, fmm_pair_convert_avx512;
 
-#define FMM_PAIR_TABLES(X) X(full) X(reduced) X(single)
+#define FMM_PAIR_TABLES(X) X(full) X(reduced) X(single) X(coarse)
 #define FMM_PAIR_DECLARE_TABLE(accuracy)                                                        \
   extern const fmm_pair_kernels fmm_pair_kernels_##accuracy##_plain[], fmm_pair_kernels_##accuracy##_avx2[], \
       fmm_pair_kernels_##accuracy##_avx512[];

@@ -8,6 +8,10 @@ static void to_quanta(int64_t n, const double *in, double centre, double quanta_
   for (int64_t i = 0; i < n; i++) out[i] = (int32_t)((in[i] - centre) * quanta_per_unit + 0x1.8p52 - 0x1.8p52);
 }
 
+static void to_floats(int64_t n, const double *in, double centre, double quanta_per_unit, float *out) {
+  for (int64_t i = 0; i < n; i++) out[i] = (float)((in[i] - centre) * quanta_per_unit);
+}
+
 static void to_float(int64_t n, const double *in, double factor, float *out) {
   for (int64_t i = 0; i < n; i++) out[i] = (float)(in[i] * factor);
 }
@@ -34,4 +38,4 @@ static void widen(int64_t n, const double *in, double range[2]) {
 
 #define CONVERT_(suffix) fmm_pair_convert_##suffix
 #define CONVERT(suffix) CONVERT_(suffix)
-const fmm_pair_convert CONVERT(FMM_SIMD_SUFFIX) = {to_quanta, to_float, widen};
+const fmm_pair_convert CONVERT(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_float, widen};

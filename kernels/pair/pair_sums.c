@@ -23,9 +23,10 @@ static const fmm_pair_kernels *find_kernels(const fmm_pair *pair, fmm_pair_accur
 void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double *params, int n_columns, int gradient, fmm_precision precision,
                           double tolerance) {
   int single = precision == FMM_PRECISION_SINGLE || precision == FMM_PRECISION_MIXED;
-  fmm_pair_accuracy accuracy = tolerance >= 1e-6 ? FMM_PAIR_REDUCED : FMM_PAIR_FULL;
+  fmm_pair_accuracy exact = tolerance >= 1e-6 ? FMM_PAIR_REDUCED : FMM_PAIR_FULL, rough = tolerance >= 3e-4 ? FMM_PAIR_COARSE : FMM_PAIR_SINGLE;
   *sum = (fmm_pair_sum){.pair = pair, .params = params, .n_columns = n_columns, .gradient = gradient != 0, .tolerance = tolerance,
-                        .kernels = find_kernels(pair, accuracy), .single_kernels = single ? find_kernels(pair, FMM_PAIR_SINGLE) : NULL};
+                        .kernels = find_kernels(pair, exact), .single_kernels = single ? find_kernels(pair, rough) : NULL,
+                        .accuracy = single ? rough : exact};
 }
 
 const fmm_pair_convert *fmm_pair_converter(void) {

@@ -10,8 +10,9 @@
 /* How exact a pair is; fmm_pair_sum_prepare picks from the phase's precision and tolerance. */
 typedef enum fmm_pair_accuracy {
   FMM_PAIR_FULL,    /* double, reciprocal square root to about 1e-16 */
-  FMM_PAIR_REDUCED, /* double, one step less: relative error of the root at most 3e-7 (AVX2), 6e-9 (AVX-512) */
-  FMM_PAIR_SINGLE,  /* float products, double accumulation; blocks that are too tight for it go to double */
+  FMM_PAIR_REDUCED, /* double, one Newton step: relative error of the root at most 2e-7 (AVX2), 6e-9 (AVX-512); tolerances from 1e-6 */
+  FMM_PAIR_SINGLE,  /* float products, integer coordinates, double sums; pieces that are too tight for it go to double */
+  FMM_PAIR_COARSE,  /* float coordinates, root to 6e-5 (AVX-512) or as SINGLE; tolerances from 3e-4 */
   FMM_N_PAIR_ACCURACIES
 } fmm_pair_accuracy;
 
@@ -23,6 +24,7 @@ typedef struct fmm_pair_sum {
   double tolerance;     /* single: a block whose rounding may exceed it goes to double */
   const struct fmm_pair_kernels *kernels;        /* double, of this instruction set; NULL: the plain C reference */
   const struct fmm_pair_kernels *single_kernels; /* NULL: all in double */
+  fmm_pair_accuracy accuracy;                    /* of the pieces that stay in single, or of all */
 } fmm_pair_sum;
 
 /* n sources with their densities: component k, column c, point j is density[k*component_stride + c*column_stride + j]. */

@@ -3,7 +3,7 @@
  * Coordinates go to integers, "quanta", centred on the points of the piece (a block of targets with up to CHUNK sources): the
  * longest half-extent is below 2^30 quanta, so a difference is exact in 32 bits and only the rounding of each point to a quantum counts. It
  * moves a distance by 0.4 quanta (root of the mean square); at distance d a value of degree -k moves by 0.4 k / d of itself. Plain floats
- * would move it by 128 times as much. A piece whose nearest pair is below 1/tolerance quanta, or that has a pair which
+ * (the coarse kernels) move it by up to 64 times as much. A piece whose nearest pair is below that rounding over the tolerance, or that has a pair which
  * coincides only after rounding, goes to double. True coincidences are one a target where targets and sources are the same points
  * (equal points were merged), none that we know of otherwise; other counts go to double too.
  * Densities are scaled by a power of two to at most 2^40, so that neither they nor powers of 1/r leave a float's range. */
@@ -12,12 +12,12 @@
 
 #include "kernels/pair/pair_block.h"
 
-enum { CHUNK = 256 };
+enum { CHUNK = 256, COARSE_QUANTA = 64 /* 2^30 / 2^24: what a float of that size rounds to */ };
 
 /* Sources and targets of a piece as the kernels take them. */
 typedef struct piece {
-  alignas(64) int32_t target[3][FMM_PAIR_BLOCK];
-  alignas(64) int32_t source[3][CHUNK];
+  alignas(64) union { int32_t quanta[3][FMM_PAIR_BLOCK]; float real[3][FMM_PAIR_BLOCK]; } target;
+  alignas(64) union { int32_t quanta[3][CHUNK]; float real[3][CHUNK]; } source; /* real: coarse */
   alignas(64) float normal[3][CHUNK];
   alignas(64) float density[FMM_PAIR_MAX_COMPONENTS * FMM_PAIR_MAX_COLUMNS][CHUNK]; /* [component*n_columns + column] */
   alignas(64) int32_t zeros[FMM_PAIR_BLOCK];
@@ -28,9 +28,10 @@ typedef struct piece {
   double length;                          /* of the kernel's unit of length, in quanta */
 } piece;
 
-static void convert_points(const fmm_pair_convert *convert, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
+static void convert_points(const fmm_pair_convert *convert, int coarse, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
   const double *const plane[3] = {s->x, s->y, s->z};
   double extent[3][2], half = 0;
+  int padded = (b->n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
   for (int axis = 0; axis < 3; axis++) {
     memcpy(extent[axis], b->extent[axis], sizeof extent[axis]);
     convert->extent(s->n, plane[axis], extent[axis]);
@@ -41,8 +42,13 @@ static void convert_points(const fmm_pair_convert *convert, const fmm_pair_block
   p->quanta_per_unit = ldexp(1, half > 0 ? (30 - exponent < 900 ? 30 - exponent : 900) : 0);
   for (int axis = 0; axis < 3; axis++) {
     double centre = 0.5 * extent[axis][0] + 0.5 * extent[axis][1];
-    convert->quanta(s->n, plane[axis], centre, p->quanta_per_unit, p->source[axis]);
-    convert->quanta((b->n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES, b->target[axis], centre, p->quanta_per_unit, p->target[axis]);
+    if (coarse) {
+      convert->floats(s->n, plane[axis], centre, p->quanta_per_unit, p->source.real[axis]);
+      convert->floats(padded, b->target[axis], centre, p->quanta_per_unit, p->target.real[axis]);
+    } else {
+      convert->quanta(s->n, plane[axis], centre, p->quanta_per_unit, p->source.quanta[axis]);
+      convert->quanta(padded, b->target[axis], centre, p->quanta_per_unit, p->target.quanta[axis]);
+    }
     if (s->normal[axis]) convert->scaled(s->n, s->normal[axis], 1, p->normal[axis]);
   }
 }
@@ -69,8 +75,8 @@ static void convert_params(const fmm_pair_info *info, const double *params, piec
 static void sum_piece(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
   int step = fmm_pair_step(b, s->may_coincide), components = sum->pair->info->components;
   fmm_pair_form form = s->may_coincide ? FMM_PAIR_GUARDED : b->form;
-  fmm_pair_call call = {.n_targets = b->n, .target = {p->target[0], p->target[1], p->target[2]}, .n_sources = s->n,
-                        .source = {p->source[0], p->source[1], p->source[2]}, .normal = {p->normal[0], p->normal[1], p->normal[2]},
+  fmm_pair_call call = {.n_targets = b->n, .target = {p->target.quanta[0], p->target.quanta[1], p->target.quanta[2]}, .n_sources = s->n,
+                        .source = {p->source.quanta[0], p->source.quanta[1], p->source.quanta[2]}, .normal = {p->normal[0], p->normal[1], p->normal[2]},
                         .params = p->params, .sums_step = b->n_columns / step, .nearest = p->nearest, .zeros = p->zeros};
   memset(p->zeros, 0, sizeof p->zeros);
   for (int l = 0; l < FMM_PAIR_MAX_LANES; l++) p->nearest[l] = 3e38f;
@@ -87,7 +93,8 @@ static void sum_piece(const fmm_pair_sum *sum, const fmm_pair_block *b, const fm
 static int acceptable(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
   float nearest = p->nearest[0];
   for (int l = 1; l < FMM_PAIR_MAX_LANES; l++) nearest = p->nearest[l] < nearest ? p->nearest[l] : nearest;
-  if (!(sqrt(nearest) * p->length * sum->tolerance >= 1)) return 0;
+  double rounding = sum->accuracy == FMM_PAIR_COARSE ? COARSE_QUANTA : 1;
+  if (!(sqrt(nearest) * p->length * sum->tolerance >= rounding)) return 0;
   for (int i = 0; s->may_coincide && i < b->n; i++) {
     uintptr_t at = (uintptr_t)(b->x + i), begin = (uintptr_t)s->x, end = (uintptr_t)(s->x + s->n);
     if (p->zeros[i] != (at >= begin && at < end ? b->n_columns : 0)) return 0;
@@ -114,7 +121,7 @@ void fmm_pair_range_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm
     part.n = s->n - begin < CHUNK ? s->n - begin : CHUNK;
     part.x += begin, part.y += begin, part.z += begin, part.density += begin;
     for (int axis = 0; axis < 3 && s->normal[0]; axis++) part.normal[axis] += begin;
-    convert_points(convert, b, &part, &p);
+    convert_points(convert, sum->accuracy == FMM_PAIR_COARSE, b, &part, &p);
     convert_densities(convert, b, sum->pair->info->components, &part, &p);
     convert_params(sum->pair->info, sum->params, &p);
     sum_piece(sum, b, &part, &p);
