@@ -1,16 +1,12 @@
-/* Runs an assignment of phases to devices. On the CPU the phases follow one another in one fixed order, each with the whole team, so
- * that sums into the same potentials always come in the same order. */
+/* Runs an assignment of phases to devices, both at once. On the CPU the phases follow one another, each with the whole team; on the GPU they are
+ * enqueued and return at once, so the driving thread is one of the team. What crosses the bus: densities (all GPU work), upward equivalents and
+ * downward check potentials where a phase and its input are on different devices, potentials at the end. A phase may be split: the GPU takes the
+ * first rows of its list. The order of the sums into every value is fixed by the assignment alone. */
 #include <string.h>
 
 #include "plan.h"
 
-static const fmm_phase_impl *const cpu_phases[FMM_N_PHASES] = {&fmm_up_cpu, &fmm_ulist_cpu, &fmm_vlist_reference, &fmm_wlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu};
-static const fmm_phase cpu_order[FMM_N_PHASES] = {FMM_PHASE_UP, FMM_PHASE_VLIST, FMM_PHASE_XLIST, FMM_PHASE_WLIST, FMM_PHASE_ULIST, FMM_PHASE_DOWN};
-
-static void clear(double *values, size_t n, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (size_t i = 0; i < n; i++) values[i] = 0;
-}
+const fmm_phase_impl *const fmm_cpu_phases[FMM_N_PHASES] = {&fmm_up_cpu, &fmm_ulist_cpu, &fmm_vlist_reference, &fmm_wlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu};
 
 static int64_t rows_of(const fmm_setup *s, fmm_phase phase) {
   switch (phase) {
@@ -22,18 +18,161 @@ static int64_t rows_of(const fmm_setup *s, fmm_phase phase) {
   }
 }
 
-fmm_status fmm_dispatch(fmm_setup *s, fmm_trace *trace) {
-  fmm_state *state = &s->state;
-  clear(s->potential, (size_t)s->n_result_planes * (size_t)s->tree.targets.n, state->threads);
-  if (s->far_field) clear(s->down_check, (size_t)s->tree.n_boxes * (size_t)(state->n_columns * state->operators->n), state->threads);
-  for (int i = 0; i < FMM_N_PHASES; i++) {
-    fmm_phase phase = cpu_order[i];
-    if (!rows_of(s, phase)) continue;
-    double begin = fmm_now_s();
-    FMM_TRY(cpu_phases[phase]->run(state, 0, rows_of(s, phase)));
-    double end = fmm_now_s();
-    s->info.phase_measured_s[phase] = end - begin;
-    fmm_trace_add(trace, "cpu", fmm_phase_names[phase], begin, end);
+/* First rows of the list that hold `fraction` of its entries. */
+static int64_t part_of(const fmm_rows *rows, double fraction) {
+  if (fraction <= 0) return 0;
+  if (fraction >= 1) return rows->n_rows;
+  double wanted = fraction * (double)rows->n_entries;
+  int64_t r = 0;
+  while (r < rows->n_rows && (double)rows->offset[r] < wanted) r++;
+  return r;
+}
+
+void fmm_dispatch_split(fmm_setup *s) {
+  const double *f = s->assignment.gpu_fraction;
+  s->gpu_rows[FMM_PHASE_ULIST] = part_of(&s->lists.u, f[FMM_PHASE_ULIST]);
+  s->gpu_rows[FMM_PHASE_VLIST] = part_of(&s->lists.v, f[FMM_PHASE_VLIST]);
+  s->gpu_rows[FMM_PHASE_WLIST] = part_of(&s->lists.w, f[FMM_PHASE_WLIST]);
+  s->gpu_rows[FMM_PHASE_XLIST] = part_of(&s->lists.x, f[FMM_PHASE_XLIST]);
+  s->gpu_rows[FMM_PHASE_UP] = f[FMM_PHASE_UP] > 0.5 ? rows_of(s, FMM_PHASE_UP) : 0;
+  s->gpu_rows[FMM_PHASE_DOWN] = f[FMM_PHASE_DOWN] > 0.5 ? rows_of(s, FMM_PHASE_DOWN) : 0;
+}
+
+static int on_gpu(const fmm_setup *s, fmm_phase phase) { return s->gpu_rows[phase] > 0; }
+static int on_cpu(const fmm_setup *s, fmm_phase phase) { return s->gpu_rows[phase] < rows_of(s, phase); }
+
+int fmm_dispatch_uses(const fmm_setup *s, fmm_device device) {
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    if (device == FMM_DEVICE_GPU ? on_gpu(s, phase) : on_cpu(s, phase)) return 1;
+  return 0;
+}
+
+static void clear(double *values, size_t n, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (size_t i = 0; i < n; i++) values[i] = 0;
+}
+
+static void add(double *sum, const double *term, size_t n, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (size_t i = 0; i < n; i++) sum[i] += term[i];
+}
+
+static size_t expansion_values(const fmm_setup *s) {
+  return s->far_field ? (size_t)s->tree.n_boxes * (size_t)(s->state.n_columns * s->operators->n) : 0;
+}
+static size_t result_values(const fmm_setup *s) { return (size_t)s->n_result_planes * (size_t)s->tree.targets.n; }
+
+/* The CPU's rows of a phase. */
+static fmm_status run_cpu(fmm_setup *s, fmm_trace *trace, fmm_phase phase) {
+  if (!on_cpu(s, phase)) return FMM_OK;
+  double begin = fmm_now_s();
+  FMM_TRY(fmm_cpu_phases[phase]->run(&s->state, s->gpu_rows[phase], rows_of(s, phase)));
+  double end = fmm_now_s();
+  s->info.phase_measured_s[phase] = end - begin;
+  fmm_trace_add(trace, "cpu", fmm_phase_names[phase], begin, end);
+  return FMM_OK;
+}
+
+static fmm_status run_gpu(fmm_setup *s, fmm_phase phase) { return on_gpu(s, phase) ? fmm_gpu_run(s->gpu, phase, 0, s->gpu_rows[phase]) : FMM_OK; }
+
+/* What the GPU can do before the CPU has done anything. */
+static fmm_status start_gpu(fmm_setup *s, const fmm_call *call) {
+  int up = on_gpu(s, FMM_PHASE_UP);
+  FMM_TRY(fmm_gpu_begin(s->gpu, call->densities, call->densities_space));
+  FMM_TRY(run_gpu(s, FMM_PHASE_UP));
+  if (up && (on_cpu(s, FMM_PHASE_VLIST) || on_cpu(s, FMM_PHASE_WLIST))) FMM_TRY(fmm_gpu_fetch(s->gpu, FMM_GPU_UP_EQUIVALENT, s->up_equivalent));
+  FMM_TRY(run_gpu(s, FMM_PHASE_ULIST));
+  FMM_TRY(run_gpu(s, FMM_PHASE_XLIST));
+  if (up) {
+    FMM_TRY(run_gpu(s, FMM_PHASE_VLIST));
+    FMM_TRY(run_gpu(s, FMM_PHASE_WLIST));
+    if (!on_cpu(s, FMM_PHASE_VLIST) && !on_cpu(s, FMM_PHASE_XLIST)) FMM_TRY(run_gpu(s, FMM_PHASE_DOWN));
   }
   return FMM_OK;
+}
+
+/* Upward equivalents where they are needed: made here and sent, or made there and awaited behind work that needs none. */
+static fmm_status exchange_up(fmm_setup *s, fmm_trace *trace) {
+  FMM_TRY(run_cpu(s, trace, FMM_PHASE_UP));
+  if (on_cpu(s, FMM_PHASE_UP) && (on_gpu(s, FMM_PHASE_VLIST) || on_gpu(s, FMM_PHASE_WLIST))) {
+    FMM_TRY(fmm_gpu_send(s->gpu, FMM_GPU_UP_EQUIVALENT, s->up_equivalent, 0, s->tree.n_boxes));
+    FMM_TRY(run_gpu(s, FMM_PHASE_VLIST));
+    FMM_TRY(run_gpu(s, FMM_PHASE_WLIST));
+  }
+  FMM_TRY(run_cpu(s, trace, FMM_PHASE_XLIST));
+  if (!on_gpu(s, FMM_PHASE_UP) || (!on_cpu(s, FMM_PHASE_VLIST) && !on_cpu(s, FMM_PHASE_WLIST))) return FMM_OK;
+  FMM_TRY(run_cpu(s, trace, FMM_PHASE_ULIST));
+  return fmm_gpu_wait(s->gpu, FMM_GPU_UP_EQUIVALENT);
+}
+
+/* Check potentials to where down runs. */
+static fmm_status exchange_check(fmm_setup *s, fmm_trace *trace) {
+  int gpu_part = on_gpu(s, FMM_PHASE_VLIST) || on_gpu(s, FMM_PHASE_XLIST), cpu_part = on_cpu(s, FMM_PHASE_VLIST) || on_cpu(s, FMM_PHASE_XLIST);
+  int fetches = on_cpu(s, FMM_PHASE_DOWN) && gpu_part;
+  if (fetches) FMM_TRY(fmm_gpu_fetch(s->gpu, FMM_GPU_DOWN_CHECK, s->gpu_check));
+  FMM_TRY(run_cpu(s, trace, FMM_PHASE_VLIST));
+  if (on_gpu(s, FMM_PHASE_DOWN)) {
+    if (cpu_part) FMM_TRY(fmm_gpu_send(s->gpu, FMM_GPU_DOWN_CHECK, s->down_check, 0, s->tree.n_boxes));
+    return cpu_part || on_cpu(s, FMM_PHASE_UP) ? run_gpu(s, FMM_PHASE_DOWN) : FMM_OK; /* else it was enqueued at the start */
+  }
+  FMM_TRY(run_cpu(s, trace, FMM_PHASE_WLIST));
+  if (fetches) {
+    FMM_TRY(fmm_gpu_wait(s->gpu, FMM_GPU_DOWN_CHECK));
+    add(s->down_check, s->gpu_check, expansion_values(s), s->state.threads);
+  }
+  return run_cpu(s, trace, FMM_PHASE_DOWN);
+}
+
+static fmm_status trace_gpu(fmm_setup *s, fmm_trace *trace, double zero_s) {
+  static const char *const copies[FMM_GPU_N_COPIES] = {"densities to gpu", "expansions to gpu", "expansions from gpu", "results from gpu"};
+  double begin, end;
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+    FMM_TRY(fmm_gpu_phase_span(s->gpu, phase, &begin, &end));
+    if (end <= 0) continue;
+    fmm_trace_add(trace, phase == FMM_PHASE_ULIST || phase == FMM_PHASE_WLIST ? "gpu near" : "gpu far", fmm_phase_names[phase], zero_s + begin, zero_s + end);
+    if (!on_cpu(s, phase) || end - begin > s->info.phase_measured_s[phase]) s->info.phase_measured_s[phase] = end - begin;
+  }
+  for (int copy = 0; copy < FMM_GPU_N_COPIES; copy++) {
+    FMM_TRY(fmm_gpu_copy_span(s->gpu, copy, &begin, &end));
+    if (end > 0) fmm_trace_add(trace, copy == FMM_GPU_COPY_DENSITIES || copy == FMM_GPU_COPY_SEND ? "copy in" : "copy out", copies[copy], zero_s + begin, zero_s + end);
+  }
+  return FMM_OK;
+}
+
+/* The GPU's results: to the caller when they are all, else added to the CPU's. */
+static fmm_status collect(fmm_setup *s, fmm_call *call) {
+  if (!fmm_dispatch_uses(s, FMM_DEVICE_CPU) && !s->n_nested) {
+    FMM_TRY(fmm_gpu_results(s->gpu, s->factor, s->gradient_factor, call->potential, call->gradient, call->results_space));
+    call->delivered = 1;
+    return fmm_gpu_finish(s->gpu);
+  }
+  FMM_TRY(fmm_gpu_fetch(s->gpu, FMM_GPU_POTENTIAL, s->gpu_potential));
+  return FMM_OK;
+}
+
+static fmm_status run_all(fmm_setup *s, fmm_call *call, fmm_trace *trace) {
+  FMM_TRY(exchange_up(s, trace));
+  FMM_TRY(exchange_check(s, trace));
+  if (on_gpu(s, FMM_PHASE_DOWN)) FMM_TRY(run_cpu(s, trace, FMM_PHASE_WLIST));
+  int near_done = on_gpu(s, FMM_PHASE_UP) && (on_cpu(s, FMM_PHASE_VLIST) || on_cpu(s, FMM_PHASE_WLIST));
+  if (s->gpu) FMM_TRY(collect(s, call));
+  if (!near_done) FMM_TRY(run_cpu(s, trace, FMM_PHASE_ULIST));
+  if (!s->gpu || call->delivered) return FMM_OK;
+  FMM_TRY(fmm_gpu_finish(s->gpu));
+  double begin = fmm_now_s();
+  add(s->potential, s->gpu_potential, result_values(s), s->state.threads);
+  fmm_trace_add(trace, "cpu", "sum of both devices", begin, fmm_now_s());
+  return FMM_OK;
+}
+
+fmm_status fmm_dispatch(fmm_setup *s, fmm_call *call, fmm_trace *trace) {
+  int threads = s->state.threads;
+  double zero_s = fmm_now_s();
+  memset(s->info.phase_measured_s, 0, sizeof s->info.phase_measured_s);
+  call->delivered = 0;
+  if (s->gpu) FMM_TRY(start_gpu(s, call));
+  if (fmm_dispatch_uses(s, FMM_DEVICE_CPU) || s->n_nested) clear(s->potential, result_values(s), threads);
+  if (on_cpu(s, FMM_PHASE_VLIST) || on_cpu(s, FMM_PHASE_XLIST) || on_cpu(s, FMM_PHASE_DOWN)) clear(s->down_check, expansion_values(s), threads);
+  FMM_TRY(run_all(s, call, trace));
+  return s->gpu ? trace_gpu(s, trace, zero_s) : FMM_OK;
 }

@@ -44,24 +44,57 @@ static void scatter(const fmm_setup *s, double *potential, double *gradient, int
   if (gradient) fmm_scatter_planes(&s->tree.targets, 3 * values, s->gradient_plane, s->gradient_factor, gradient, threads);
 }
 
-fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *potential, double *gradient) {
-  FMM_TRY(check_call(plan, densities, potential, gradient));
-  FMM_TRY(check_densities(plan, densities));
+/* The caller's device arrays where the CPU takes part: densities are copied to the host first, results back at the end. */
+static fmm_status from_device(fmm_plan *plan, fmm_call *call) {
   fmm_setup *s = plan->setup;
-  double begin = fmm_now_s();
-  fmm_trace_clear(&plan->trace);
-  fmm_gather_densities(&s->tree.sources, s->n_density_planes, densities, s->density, plan->threads);
-  fmm_trace_add(&plan->trace, "cpu", "gather densities", begin, fmm_now_s());
-  FMM_TRY(fmm_dispatch(s, &plan->trace));
+  if (!s->host_density) return FMM_OK;
+  size_t bytes = sizeof(double) * (size_t)s->tree.sources.n_input * (size_t)s->n_density_planes;
+  FMM_TRY(fmm_gpu_copy_now(s->host_density, call->densities, bytes, plan->options.cuda_stream));
+  call->densities = s->host_density;
+  call->densities_space = FMM_MEMORY_HOST;
+  return FMM_OK;
+}
+
+static fmm_status deliver(fmm_plan *plan, const fmm_call *call) {
+  fmm_setup *s = plan->setup;
+  if (call->results_space == FMM_MEMORY_HOST) {
+    scatter(s, call->potential, call->gradient, plan->threads);
+    return FMM_OK;
+  }
+  size_t bytes = sizeof(double) * (size_t)s->tree.targets.n_input * (size_t)(s->state.pair->info->outputs * s->state.n_columns);
+  scatter(s, s->host_potential, s->host_gradient, plan->threads);
+  FMM_TRY(fmm_gpu_copy_now(call->potential, s->host_potential, bytes, plan->options.cuda_stream));
+  return call->gradient ? fmm_gpu_copy_now(call->gradient, s->host_gradient, 3 * bytes, plan->options.cuda_stream) : FMM_OK;
+}
+
+static fmm_status evaluate(fmm_plan *plan, fmm_call *call) {
+  fmm_setup *s = plan->setup;
+  double t = fmm_now_s();
+  FMM_TRY(from_device(plan, call));
+  if (call->densities_space == FMM_MEMORY_HOST) FMM_TRY(check_densities(plan, call->densities));
+  if (fmm_dispatch_uses(s, FMM_DEVICE_CPU) || s->n_nested) {
+    fmm_gather_densities(&s->tree.sources, s->n_density_planes, call->densities, s->density, plan->threads);
+    fmm_trace_add(&plan->trace, "cpu", "gather densities", t, fmm_now_s());
+  }
+  FMM_TRY(fmm_dispatch(s, call, &plan->trace));
+  if (call->delivered) return FMM_OK;
   if (s->n_nested) {
-    double t = fmm_now_s();
+    t = fmm_now_s();
     FMM_TRY(fmm_nested_add(s));
     fmm_trace_add(&plan->trace, "cpu", "clusters", t, fmm_now_s());
   }
-  double t = fmm_now_s();
-  scatter(s, potential, gradient, plan->threads);
-  double end = fmm_now_s();
-  fmm_trace_add(&plan->trace, "cpu", "scatter results", t, end);
-  s->info.last_evaluation_s = end - begin;
+  t = fmm_now_s();
+  FMM_TRY(deliver(plan, call));
+  fmm_trace_add(&plan->trace, "cpu", "scatter results", t, fmm_now_s());
+  return FMM_OK;
+}
+
+fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *potential, double *gradient) {
+  FMM_TRY(check_call(plan, densities, potential, gradient));
+  fmm_call call = {densities, potential, gradient, plan->options.densities_space, plan->options.results_space, 0};
+  double begin = fmm_now_s();
+  fmm_trace_clear(&plan->trace);
+  FMM_TRY(evaluate(plan, &call));
+  plan->setup->info.last_evaluation_s = fmm_now_s() - begin;
   return FMM_OK;
 }

@@ -69,9 +69,9 @@ fmm_status fmm_gpu_send(fmm_gpu_plan *plan, fmm_gpu_array array, const double *h
 fmm_status fmm_gpu_fetch(fmm_gpu_plan *plan, fmm_gpu_array array, double *host);
 fmm_status fmm_gpu_wait(fmm_gpu_plan *plan, fmm_gpu_array array);
 
-/* Results of this execution alone on the GPU: sorts into the caller's layout times factor and copies. Complete after finish.
+/* Results of this execution alone on the GPU: sorts into the caller's layout times the factors and copies. Complete after finish.
  * potential n_targets_input x outputs x columns; gradient (NULL: not asked) n_targets_input x outputs x 3 x columns. */
-fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double *potential, double *gradient, fmm_memory_space space);
+fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space);
 
 /* Waits for everything of this execution and copies host results out. */
 fmm_status fmm_gpu_finish(fmm_gpu_plan *plan);
@@ -84,6 +84,9 @@ fmm_status fmm_gpu_copy_span(const fmm_gpu_plan *plan, fmm_gpu_copy copy, double
 /* Page-locks a host array so that copies overlap; undo before freeing it. */
 fmm_status fmm_gpu_register(void *host, size_t bytes);
 void fmm_gpu_unregister(void *host);
+
+/* Copies between any of host and device memory, ordered after what is in the caller's stream; complete on return. */
+fmm_status fmm_gpu_copy_now(void *to, const void *from, size_t bytes, void *stream);
 
 /* Measured rates of the device, for calibration; sms as in the request. Each takes tens of milliseconds. */
 typedef enum fmm_gpu_rate {

@@ -22,12 +22,13 @@ fmm_status fmm_gpu_run(fmm_gpu_plan *plan, fmm_phase phase, int64_t row_begin, i
 fmm_status fmm_gpu_send(fmm_gpu_plan *plan, fmm_gpu_array array, const double *host, int64_t box_begin, int64_t box_end) { return none(); }
 fmm_status fmm_gpu_fetch(fmm_gpu_plan *plan, fmm_gpu_array array, double *host) { return none(); }
 fmm_status fmm_gpu_wait(fmm_gpu_plan *plan, fmm_gpu_array array) { return none(); }
-fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double *potential, double *gradient, fmm_memory_space space) { return none(); }
+fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) { return none(); }
 fmm_status fmm_gpu_finish(fmm_gpu_plan *plan) { return none(); }
 fmm_status fmm_gpu_phase_span(const fmm_gpu_plan *plan, fmm_phase phase, double *start_s, double *end_s) { return none(); }
 fmm_status fmm_gpu_copy_span(const fmm_gpu_plan *plan, fmm_gpu_copy copy, double *start_s, double *end_s) { return none(); }
 fmm_status fmm_gpu_register(void *host, size_t bytes) { return none(); }
 void fmm_gpu_unregister(void *host) {}
+fmm_status fmm_gpu_copy_now(void *to, const void *from, size_t bytes, void *stream) { return none(); }
 fmm_status fmm_gpu_measure(int device, int sms, fmm_gpu_rate rate, double *value) { return none(); }
 void fmm_gpu_fail_at(int64_t nth) {}
 int64_t fmm_gpu_call_count(void) { return 0; }

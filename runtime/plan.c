@@ -25,7 +25,9 @@ static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options) {
   plan->options.n_params = 0; /* the resolved values are in plan->params; the caller's strings are not kept */
   FMM_TRY(fmm_cores_grant(plan->options.threads, plan->options.oversubscribe, &plan->threads));
   FMM_TRY(keep_profile_path(plan));
-  return fmm_node_machine(plan->options.profile_path, &plan->machine);
+  FMM_TRY(fmm_node_machine(plan->options.profile_path, &plan->machine));
+  if (plan->options.schedule == FMM_SCHEDULE_CPU) return FMM_OK;
+  return fmm_node_gpu(plan->options.gpu_device, plan->options.gpu_sms, &plan->machine);
 }
 
 fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options) {

@@ -4,6 +4,7 @@
 #define FMM_PLAN_H
 #include "kernels/phase.h"
 #include "model/model.h"
+#include "runtime/gpu.h"
 #include "runtime/trace.h"
 #include "sched/sched.h"
 
@@ -28,6 +29,11 @@ typedef struct fmm_setup {
   fmm_state state;                     /* CPU arrays and workspaces */
   double *density, *potential, *up_equivalent, *down_check, *down_equivalent;
   const double **potential_plane, **gradient_plane; /* planes of `potential` in the order of the caller's rows */
+  fmm_gpu_plan *gpu;                   /* NULL when no phase runs there */
+  int64_t gpu_rows[FMM_N_PHASES];      /* the GPU's rows of each phase are the first so many */
+  double *gpu_potential, *gpu_check;   /* what comes back from the GPU to be added; NULL when not needed */
+  int registered;                      /* arrays that cross the bus are page-locked */
+  double *host_density, *host_potential, *host_gradient; /* copies of the caller's device arrays where the CPU takes part */
   fmm_nested *nested;
   int32_t n_nested;
   int far_field;                       /* nonzero: some V, W or X pair exists; else there are no operators and only U runs */
@@ -63,8 +69,21 @@ fmm_status fmm_nested_create(fmm_setup *setup, const fmm_plan *plan);
 void fmm_nested_destroy(fmm_setup *setup);
 fmm_status fmm_nested_add(fmm_setup *setup);
 size_t fmm_nested_bytes(const fmm_setup *setup);
-/* dispatch.c: runs an assignment on the state; fills info.phase_measured_s and the trace. */
-fmm_status fmm_dispatch(fmm_setup *setup, fmm_trace *trace);
+/* dispatch.c: runs an assignment; fills info.phase_measured_s and the trace. The GPU reads the caller's densities, and when all is on the GPU it
+ * delivers the results too (delivered nonzero); otherwise they are in setup->potential. */
+typedef struct fmm_call {
+  const double *densities;
+  double *potential, *gradient;
+  fmm_memory_space densities_space, results_space;
+  int delivered;
+} fmm_call;
+extern const fmm_phase_impl *const fmm_cpu_phases[FMM_N_PHASES];
+fmm_status fmm_dispatch(fmm_setup *setup, fmm_call *call, fmm_trace *trace);
+void fmm_dispatch_split(fmm_setup *setup);                             /* gpu_rows from the assignment's fractions */
+int fmm_dispatch_uses(const fmm_setup *setup, fmm_device device);      /* nonzero when some phase has rows there */
+/* setup_gpu.c: the GPU's part of a set-up, and the arrays that cross the bus. */
+fmm_status fmm_setup_gpu_create(fmm_setup *setup, const fmm_plan *plan);
+void fmm_setup_gpu_destroy(fmm_setup *setup);
 /* plan.c: a plan for inner use, without a search for profiles. */
 fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, const fmm_setup *setup);
 #endif

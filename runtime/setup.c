@@ -64,8 +64,6 @@ static fmm_status reserve_arrays(fmm_setup *s, const fmm_plan *plan) {
   return order_planes(s, info->outputs, columns, plan->options.gradient != 0);
 }
 
-static const fmm_phase_impl *const cpu_phases[FMM_N_PHASES] = {&fmm_up_cpu, &fmm_ulist_cpu, &fmm_vlist_reference, &fmm_wlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu};
-
 static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan, const fmm_precision precision[FMM_N_PHASES]) {
   s->state = (fmm_state){.tree = &s->tree, .lists = &s->lists, .pair = plan->pair, .params = s->params, .operators = s->operators,
                          .n_columns = plan->options.n_columns, .gradient = plan->options.gradient != 0, .threads = plan->threads,
@@ -73,13 +71,13 @@ static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan, const fmm_preci
                          .up_equivalent = s->up_equivalent, .down_check = s->down_check, .down_equivalent = s->down_equivalent};
   memcpy(s->state.precision, precision, sizeof s->state.precision);
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
-    if (cpu_phases[phase]->reserve && (s->far_field || phase == FMM_PHASE_ULIST)) FMM_TRY(cpu_phases[phase]->reserve(&s->state));
+    if (fmm_cpu_phases[phase]->reserve && (s->far_field || phase == FMM_PHASE_ULIST)) FMM_TRY(fmm_cpu_phases[phase]->reserve(&s->state));
   return FMM_OK;
 }
 
 static void release_state(fmm_setup *s) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
-    if (cpu_phases[phase]->release && s->state.workspace[phase]) cpu_phases[phase]->release(&s->state);
+    if (fmm_cpu_phases[phase]->release && s->state.workspace[phase]) fmm_cpu_phases[phase]->release(&s->state);
 }
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n) { /* FNV-1a */
@@ -115,9 +113,11 @@ static void make_plan_id(const fmm_setup *s, const fmm_plan *plan, char id[17]) 
 
 static size_t state_bytes(const fmm_setup *s) {
   size_t bytes = fmm_tree_bytes(&s->tree) + fmm_lists_bytes(&s->lists) + (s->operators ? fmm_operators_bytes(s->operators) : 0) + fmm_nested_bytes(s) + fmm_memory_bytes(s->density) +
-                 fmm_memory_bytes(s->potential) + fmm_memory_bytes(s->up_equivalent) + fmm_memory_bytes(s->down_check) + fmm_memory_bytes(s->down_equivalent);
+                 fmm_memory_bytes(s->potential) + fmm_memory_bytes(s->up_equivalent) + fmm_memory_bytes(s->down_check) + fmm_memory_bytes(s->down_equivalent) +
+                 fmm_memory_bytes(s->gpu_potential) + fmm_memory_bytes(s->gpu_check) + fmm_memory_bytes(s->host_density) + fmm_memory_bytes(s->host_potential) +
+                 fmm_memory_bytes(s->host_gradient);
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
-    if (cpu_phases[phase]->bytes && (s->far_field || phase == FMM_PHASE_ULIST)) bytes += cpu_phases[phase]->bytes(&s->state);
+    if (fmm_cpu_phases[phase]->bytes && (s->far_field || phase == FMM_PHASE_ULIST)) bytes += fmm_cpu_phases[phase]->bytes(&s->state);
   return bytes;
 }
 
@@ -137,6 +137,11 @@ static void fill_info(fmm_setup *s, const fmm_plan *plan) {
     i->phase_predicted_s[phase] = cost->seconds;
     i->phase_limit_s[phase] = cost->limit_s;
   }
+  if (s->gpu) {
+    i->device_bytes = fmm_gpu_plan_device_bytes(s->gpu);
+    i->host_bytes += fmm_gpu_plan_host_bytes(s->gpu);
+    i->gpu_sms = fmm_gpu_plan_sms(s->gpu);
+  }
   snprintf(i->profile_path, sizeof i->profile_path, "%s", plan->machine.path);
   make_plan_id(s, plan, i->plan_id);
 }
@@ -151,7 +156,19 @@ static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm
   fmm_count_case what = {plan->pair->info, order, plan->options.n_columns, plan->options.gradient != 0};
   fmm_count_work(&s->tree, &s->lists, &what, &s->counts);
   fmm_cost_table_make(&plan->machine, &s->counts, plan->pair->info, &s->costs);
-  return fmm_schedule_choose(&s->costs, precision, plan->options.schedule, &s->assignment, &s->makespan);
+  FMM_TRY(fmm_schedule_choose(&s->costs, precision, plan->options.schedule, &s->assignment, &s->makespan));
+  fmm_dispatch_split(s);
+  return FMM_OK;
+}
+
+/* The GPU's part. When it does not fit or the device fails, `auto` takes the CPU; a named schedule is an error. */
+static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan, const fmm_precision precision[FMM_N_PHASES]) {
+  fmm_status status = fmm_setup_gpu_create(s, plan);
+  if (status == FMM_OK || plan->options.schedule != FMM_SCHEDULE_AUTO || (status != FMM_ERR_MEMORY && status != FMM_ERR_DEVICE)) return status;
+  fmm_cost_table_forbid(&s->costs, FMM_DEVICE_GPU, status == FMM_ERR_MEMORY ? "the GPU's memory, or the cap on it, is not enough" : "the GPU failed when the plan was made");
+  FMM_TRY(fmm_schedule_choose(&s->costs, precision, FMM_SCHEDULE_AUTO, &s->assignment, &s->makespan));
+  fmm_dispatch_split(s);
+  return fmm_setup_gpu_create(s, plan);
 }
 
 static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
@@ -171,6 +188,7 @@ static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, c
   FMM_TRY(price(s, plan, order, precision));
   FMM_TRY(reserve_arrays(s, plan));
   FMM_TRY(fill_state(s, plan, precision));
+  FMM_TRY(use_gpu(s, plan, precision));
   FMM_TRY(check_cap(s, plan));
   FMM_TRY(fmm_nested_create(s, plan));
   fill_info(s, plan);
@@ -191,6 +209,7 @@ void fmm_setup_destroy(fmm_setup **setup) {
   fmm_setup *s = *setup;
   if (!s) return;
   fmm_nested_destroy(s);
+  fmm_setup_gpu_destroy(s);
   release_state(s);
   FMM_FREE(&s->potential_plane);
   FMM_FREE(&s->gradient_plane);

@@ -150,7 +150,7 @@ static fmm_status time_together(bench *b) {
     double start = now_s(), first = INFINITY, last = 0, begin, end;
     FMM_TRY(fmm_gpu_begin(b->plan, b->input, FMM_MEMORY_HOST));
     for (int i = 0; i < FMM_N_PHASES; i++) FMM_TRY(fmm_gpu_run(b->plan, order_of_run[i], 0, rows_of(b, order_of_run[i])));
-    FMM_TRY(fmm_gpu_results(b->plan, 1, b->results, b->gradient ? b->gradients : NULL, FMM_MEMORY_HOST));
+    FMM_TRY(fmm_gpu_results(b->plan, 1, 1, b->results, b->gradient ? b->gradients : NULL, FMM_MEMORY_HOST));
     FMM_TRY(fmm_gpu_finish(b->plan));
     double took = now_s() - start;
     for (int i = 0; i < FMM_N_PHASES; i++) {

@@ -180,7 +180,7 @@ fmm_status fmm_vlist_cuda_prepare(const fmm_gpu_plan *plan);
 
 /* Input order <-> sorted planes, zeroing and adding (runtime/gpu/gpu_order.cu). */
 cudaError_t fmm_cuda_gather(const fmm_gpu_plan *plan, const double *d_input, cudaStream_t stream);
-cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *plan, double factor, double *d_potential, double *d_gradient, cudaStream_t stream);
+cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *plan, double factor, double gradient_factor, double *d_potential, double *d_gradient, cudaStream_t stream);
 cudaError_t fmm_cuda_add(double *d_sum, const double *d_term, int64_t n, cudaStream_t stream);
 
 /* Host tables (runtime/gpu/gpu_tables.cu). */

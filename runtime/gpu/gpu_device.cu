@@ -78,3 +78,9 @@ extern "C" fmm_status fmm_gpu_register(void *host, size_t bytes) {
 extern "C" void fmm_gpu_unregister(void *host) {
   if (host && cudaHostUnregister(host) != cudaSuccess) cudaGetLastError();
 }
+extern "C" fmm_status fmm_gpu_copy_now(void *to, const void *from, size_t bytes, void *stream) {
+  if (!bytes) return FMM_OK;
+  CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
+  CUDA_TRY(cudaStreamSynchronize((cudaStream_t)stream));
+  return FMM_OK;
+}

@@ -133,16 +133,16 @@ fmm_status fetch(fmm_gpu_plan *p, fmm_gpu_array array, double *host) {
   return FMM_OK;
 }
 
-fmm_status results(fmm_gpu_plan *p, double factor, double *potential, double *gradient, fmm_memory_space space) {
+fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
   cudaStream_t out = p->stream[FMM_CUDA_OUT], far = p->stream[FMM_CUDA_FAR];
   size_t first = potential_bytes(p), bytes = first + (gradient ? 3 * first : 0), chunk = chunk_of(bytes);
   FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
   if (space == FMM_MEMORY_DEVICE) {
-    CUDA_TRY(fmm_cuda_scatter(p, factor, potential, gradient, far));
+    CUDA_TRY(fmm_cuda_scatter(p, factor, gradient_factor, potential, gradient, far));
     return p->caller ? after(p->caller, p->far_done, far) : FMM_OK;
   }
   if (!p->stage_out && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
-  CUDA_TRY(fmm_cuda_scatter(p, factor, p->d_output, gradient ? p->d_output + first / sizeof(double) : NULL, far));
+  CUDA_TRY(fmm_cuda_scatter(p, factor, gradient_factor, p->d_output, gradient ? p->d_output + first / sizeof(double) : NULL, far));
   FMM_TRY(after(out, p->far_done, far));
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, out));
   int n = 0;
@@ -219,9 +219,9 @@ extern "C" fmm_status fmm_gpu_wait(fmm_gpu_plan *plan, fmm_gpu_array array) {
   CUDA_TRY(cudaEventSynchronize(plan->fetched[array]));
   return FMM_OK;
 }
-extern "C" fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double *potential, double *gradient, fmm_memory_space space) {
+extern "C" fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
   fmm_cuda_on_device on(plan->device);
-  return results(plan, factor, potential, gradient, space);
+  return results(plan, factor, gradient_factor, potential, gradient, space);
 }
 extern "C" fmm_status fmm_gpu_finish(fmm_gpu_plan *plan) {
   fmm_cuda_on_device on(plan->device);

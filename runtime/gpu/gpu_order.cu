@@ -17,8 +17,8 @@ __global__ void gather(int64_t n, const int64_t *row, const int64_t *first, int 
 }
 
 /* potential: [row][output][column]; gradient: [row][output][axis][column]; planes: [(output * derivatives + k) * columns + column]. */
-__global__ void scatter(int64_t n, const int64_t *row, const int64_t *first, int outputs, int derivatives, int columns, const double *near,
-                        const double *far, double factor, double *potential, double *gradient) {
+__global__ void scatter(int64_t n, const int64_t *row, const int64_t *first, int outputs, int derivatives, int columns, const double *near, const double *far, double factor,
+                        double gradient_factor, double *potential, double *gradient) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= n) return;
   int64_t begin = first ? first[i] : i, end = first ? first[i + 1] : i + 1;
@@ -26,7 +26,7 @@ __global__ void scatter(int64_t n, const int64_t *row, const int64_t *first, int
     for (int k = 0; k < derivatives; k++)
       for (int c = 0; c < columns; c++) {
         int64_t plane = ((int64_t)(o * derivatives + k) * columns + c) * n + i;
-        double value = factor * (near[plane] + far[plane]);
+        double value = (k ? gradient_factor : factor) * (near[plane] + far[plane]);
         for (int64_t j = begin; j < end; j++) {
           if (k == 0) potential[(row[j] * outputs + o) * columns + c] = value;
           else if (gradient) gradient[((row[j] * outputs + o) * 3 + k - 1) * columns + c] = value;
@@ -48,10 +48,10 @@ cudaError_t fmm_cuda_gather(const fmm_gpu_plan *p, const double *d_input, cudaSt
   return cudaGetLastError();
 }
 
-cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *p, double factor, double *d_potential, double *d_gradient, cudaStream_t stream) {
+cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, cudaStream_t stream) {
   if (p->n_targets == 0) return cudaSuccess;
   scatter<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(p->n_targets, p->d_target_row, p->d_target_first, p->outputs, p->gradient ? 4 : 1,
-                                                           p->columns, p->d_near, p->d_far, factor, d_potential, d_gradient);
+                                                           p->columns, p->d_near, p->d_far, factor, gradient_factor, d_potential, d_gradient);
   return cudaGetLastError();
 }
 

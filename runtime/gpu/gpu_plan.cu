@@ -192,7 +192,7 @@ fmm_status upload_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_st
   FMM_TRY(upload(p->d_degree_in, t->degree_in, p->n_boxes));
   FMM_TRY(upload(p->d_degree_out, t->degree_out, p->n_boxes));
   FMM_TRY(upload(p->d_degree_parent, t->degree_parent, p->n_boxes));
-  FMM_TRY(upload(p->d_surface, state->operators->surface, 3 * p->n_surface));
+  if (state->operators) FMM_TRY(upload(p->d_surface, state->operators->surface, 3 * p->n_surface));
   for (int i = 0; i < FMM_N_SUMS; i++) {
     fmm_cuda_sums *s = &p->sums[i];
     if (s->row_tile) FMM_TRY(upload(s->d_tile, s->tile, s->n_tiles));
@@ -224,11 +224,12 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->columns = s->n_columns, p->gradient = s->gradient != 0;
   p->components = p->info->components, p->equivalents = p->info->equivalent_components, p->outputs = p->info->outputs;
   p->values = p->outputs * (p->gradient ? 4 : 1);
-  p->order = o->order, p->grid = o->grid, p->n_surface = o->n_surface, p->n = o->n;
+  p->order = o ? o->order : FMM_MIN_ORDER; /* without operators (U alone) nothing is read of the surfaces */
+  p->grid = 2 * p->order - 1, p->n_surface = fmm_surface_size(p->order), p->n = p->equivalents * p->n_surface;
   p->k_pad = (p->n + 15) / 16 * 16, p->m_pad = (p->n + 31) / 32 * 32;
   p->n_levels = s->tree->n_levels;
   p->homogeneous = p->info->has_degree;
-  p->n_operator_levels = o->n_levels == 1 ? 1 : p->n_levels;
+  p->n_operator_levels = !o || o->n_levels == 1 ? 1 : p->n_levels;
   p->n_sources = s->tree->sources.n, p->n_targets = s->tree->targets.n;
   p->n_input_sources = s->tree->sources.n_input, p->n_input_targets = s->tree->targets.n_input;
   p->merged_sources = s->tree->sources.first != NULL, p->merged_targets = s->tree->targets.first != NULL;

@@ -219,9 +219,9 @@ fmm_status build_boxes(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree
   FMM_TRY(FMM_ALLOCATE(&t->degree_parent, tree->n_boxes, "level factors"));
   for (int32_t b = 0; b < tree->n_boxes; b++) {
     t->half[b] = fmm_half_width(tree, tree->level[b]);
-    t->degree_out[b] = fmm_operators_scale(o, t->half[b]);
+    t->degree_out[b] = o ? fmm_operators_scale(o, t->half[b]) : 1;
     t->degree_in[b] = 1 / t->degree_out[b];
-    t->degree_parent[b] = fmm_operators_scale(o, 2 * t->half[b]);
+    t->degree_parent[b] = o ? fmm_operators_scale(o, 2 * t->half[b]) : 1;
   }
   int P = p->order, next = 0;
   FMM_TRY(FMM_ALLOCATE(&t->grid_surface, P * P * P, "surface grid"));

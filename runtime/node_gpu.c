@@ -1,0 +1,67 @@
+/* The GPU of the machine that a plan prices with: absent when this process cannot use it, whatever the profile says; measured here and now
+ * when the profile has none or only a part of the device is to be used (rates are those of the part, constants stay the profile's). */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu.h"
+#include "node.h"
+
+enum { MAX_KEPT = 16 };
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct { int ordinal, sms; fmm_device_rates rates; } kept[MAX_KEPT]; /* one measurement a process */
+static int n_kept;
+
+static void describe(const fmm_gpu_info *info, int sms, fmm_device_rates *d) {
+  d->present = 1;
+  snprintf(d->name, sizeof d->name, "%s", info->name);
+  snprintf(d->id, sizeof d->id, "%s", info->uuid);
+  snprintf(d->driver, sizeof d->driver, "%s", info->driver);
+  d->units = sms > 0 && sms < info->sms ? sms : info->sms;
+  d->memory_mb = (int)(info->memory_bytes >> 20);
+}
+
+static fmm_status measure_rates(int ordinal, int sms, fmm_device_rates *d) {
+  fmm_rate *const rate[FMM_GPU_N_RATES] = {
+      [FMM_GPU_RATE_FMA_DOUBLE] = &d->fma_flops_per_s[0], [FMM_GPU_RATE_FMA_SINGLE] = &d->fma_flops_per_s[1],
+      [FMM_GPU_RATE_PAIR_DOUBLE] = &d->pair_flops_per_s[0], [FMM_GPU_RATE_PAIR_SINGLE] = &d->pair_flops_per_s[1],
+      [FMM_GPU_RATE_MEMORY] = &d->memory_bytes_per_s, [FMM_GPU_RATE_H2D] = &d->h2d_bytes_per_s,
+      [FMM_GPU_RATE_D2H] = &d->d2h_bytes_per_s, [FMM_GPU_RATE_LAUNCH] = &d->launch_s};
+  for (int i = 0; i < FMM_GPU_N_RATES; i++) {
+    FMM_TRY(fmm_gpu_measure(ordinal, sms, (fmm_gpu_rate)i, &rate[i]->value));
+    if (i == FMM_GPU_RATE_PAIR_DOUBLE || i == FMM_GPU_RATE_PAIR_SINGLE) rate[i]->value *= 11; /* flops of a laplace pair */
+  }
+  return FMM_OK;
+}
+
+static fmm_status measured(int ordinal, int sms, const fmm_gpu_info *info, fmm_device_rates *d) {
+  for (int i = 0; i < n_kept; i++)
+    if (kept[i].ordinal == ordinal && kept[i].sms == sms) return *d = kept[i].rates, FMM_OK;
+  memset(d, 0, sizeof *d);
+  describe(info, sms, d);
+  d->driving_slowdown = 1;
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) /* unfitted: twice the roofline, as the nominal CPU has */
+    for (int p = 0; p < FMM_N_PRECISIONS; p++) d->constant[phase][p] = (fmm_constant){.value = 2, .median_error = 1, .p90_error = 1};
+  FMM_TRY(measure_rates(ordinal, sms, d));
+  if (n_kept < MAX_KEPT) kept[n_kept].ordinal = ordinal, kept[n_kept].sms = sms, kept[n_kept++].rates = *d;
+  return FMM_OK;
+}
+
+fmm_status fmm_node_gpu(int ordinal, int sms, fmm_machine *machine) {
+  fmm_device_rates *gpu = &machine->device[FMM_DEVICE_GPU], now;
+  fmm_gpu_info info;
+  fmm_gpu_query(ordinal, &info);
+  if (!info.present) return gpu->present = 0, FMM_OK;
+  int part = sms > 0 && sms < info.sms;
+  if (gpu->present && !part && !strcmp(gpu->id, info.uuid)) return FMM_OK;
+  pthread_mutex_lock(&mutex);
+  fmm_status status = measured(ordinal, part ? sms : 0, &info, &now);
+  pthread_mutex_unlock(&mutex);
+  if (status != FMM_OK) return gpu->present = 0, FMM_OK; /* a device that fails at this is no device to choose */
+  if (gpu->present) {
+    memcpy(now.constant, gpu->constant, sizeof now.constant);
+    now.driving_slowdown = gpu->driving_slowdown;
+  }
+  *gpu = now;
+  return FMM_OK;
+}
