@@ -6,7 +6,7 @@
 #include "runtime/memory.h"
 #include "runtime/trace.h"
 
-enum { FEWEST_RUNS = 3, MOST_RUNS = 1001 };
+enum { FEWEST_RUNS = 8, MOST_RUNS = 1001 };
 
 static int ascending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -20,7 +20,7 @@ fmm_rate fmm_median_rate(int n, double *values) {
 }
 
 fmm_rate fmm_quiet_rate(int n, double *seconds, double amount, int inverse) {
-  double spread = fmm_median_rate(n, seconds).spread, quiet = fmm_median_rate((n + 1) / 2, seconds).value;
+  double spread = fmm_median_rate(n, seconds).spread, quiet = fmm_median_rate((n + 3) / 4, seconds).value;
   return (fmm_rate){inverse ? quiet / amount : amount / quiet, spread};
 }
 

@@ -11,7 +11,7 @@ static fmm_status setup(int threads, double effort, int single, void **context, 
   FMM_TRY(fmm_allocate_zero_bytes((void **)&c, sizeof(chains) + (size_t)threads * 8 * sizeof(double), 1, "the multiply-add benchmark"));
   c->threads = threads;
   c->single = single;
-  c->iterations = effort * 5e5 < 1000 ? 1000 : (int64_t)(effort * 5e5);
+  c->iterations = effort * 2e5 < 1000 ? 1000 : (int64_t)(effort * 2e5);
   c->kernel = fmm_fma_at(fmm_simd_level());
   double steps = (double)FMM_FMA_CHAINS * (single ? c->kernel->width_single : c->kernel->width_double) * (double)c->iterations * threads;
   *work = (fmm_bench_work){.flops = 2 * steps, .items = steps, .item = "multiply-add"};

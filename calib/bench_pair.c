@@ -39,7 +39,7 @@ static fmm_status setup(int threads, double effort, fmm_precision precision, dou
   FMM_TRY(fmm_pair_find("laplace", &pair));
   FMM_TRY(FMM_ALLOCATE_ZERO(&p, 1, "the pair-sum benchmark"));
   p->threads = threads;
-  p->repeats = effort * 20 < 1 ? 1 : (int64_t)(effort * 20);
+  p->repeats = effort * 3 < 1 ? 1 : (int64_t)(effort * 3);
   fmm_status status = fmm_pair_resolve_params(pair->info, 0, NULL, p->params);
   if (status == FMM_OK) status = FMM_ALLOCATE(&p->block, threads, "the pair-sum benchmark");
   if (status != FMM_OK) return teardown(p), status;

@@ -8,7 +8,7 @@ static fmm_status setup(int threads, double effort, void **context, fmm_bench_wo
   regions *r = NULL;
   FMM_TRY(fmm_allocate_zero_bytes((void **)&r, sizeof(regions) + (size_t)threads * 8 * sizeof(double), 1, "the parallel-region benchmark"));
   r->threads = threads;
-  r->count = effort * 20 < 1 ? 1 : (int)(effort * 20);
+  r->count = effort * 5 < 1 ? 1 : (int)(effort * 5);
   *work = (fmm_bench_work){.items = r->count, .item = "parallel region"};
   *context = r;
   return FMM_OK;

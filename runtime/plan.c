@@ -17,7 +17,7 @@ static fmm_status keep_profile_path(fmm_plan *plan) {
   return FMM_OK;
 }
 
-static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options) {
+static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options, const fmm_machine *machine) {
   FMM_TRY(fmm_options_copy(options, &plan->options));
   FMM_TRY(fmm_pair_find(plan->options.kernel, &plan->pair));
   FMM_TRY(fmm_pair_resolve_params(plan->pair->info, plan->options.n_params, plan->options.params, plan->params));
@@ -25,16 +25,19 @@ static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options) {
   plan->options.n_params = 0; /* the resolved values are in plan->params; the caller's strings are not kept */
   FMM_TRY(fmm_cores_grant(plan->options.threads, plan->options.oversubscribe, &plan->threads));
   FMM_TRY(keep_profile_path(plan));
-  FMM_TRY(fmm_node_machine(plan->options.profile_path, &plan->machine));
+  if (machine) plan->machine = *machine;
+  else FMM_TRY(fmm_node_machine(plan->options.profile_path, &plan->machine));
   if (plan->options.schedule == FMM_SCHEDULE_CPU) return FMM_OK;
   return fmm_node_gpu(plan->options.gpu_device, plan->options.gpu_sms, &plan->machine);
 }
 
-fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options) {
+fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options) { return fmm_plan_create_with(plan, options, NULL); }
+
+fmm_status fmm_plan_create_with(fmm_plan **plan, const fmm_options *options, const fmm_machine *machine) {
   fmm_plan *p = NULL;
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_create: plan is NULL");
   FMM_TRY(FMM_ALLOCATE_ZERO(&p, 1, "the plan"));
-  fmm_status status = fill_plan(p, options);
+  fmm_status status = fill_plan(p, options, machine);
   if (status == FMM_OK) *plan = p;
   else FMM_FREE(&p);
   return status;

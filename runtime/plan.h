@@ -84,6 +84,8 @@ int fmm_dispatch_uses(const fmm_setup *setup, fmm_device device);      /* nonzer
 /* setup_gpu.c: the GPU's part of a set-up, and the arrays that cross the bus. */
 fmm_status fmm_setup_gpu_create(fmm_setup *setup, const fmm_plan *plan);
 void fmm_setup_gpu_destroy(fmm_setup *setup);
+/* plan.c: a plan that prices with a machine already in memory (copied; NULL: the one of options->profile_path or found by the rules). */
+fmm_status fmm_plan_create_with(fmm_plan **plan, const fmm_options *options, const fmm_machine *machine);
 /* plan.c: a plan for inner use, without a search for profiles. */
 fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, const fmm_setup *setup);
 #endif

@@ -1,0 +1,97 @@
+/* Calibration from the first benchmark to the finished profile (calibrate.h). */
+#include "calib/calibrate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "calib/bench.h"
+#include "calib/topology.h"
+#include "runtime/cores.h"
+#include "runtime/trace.h"
+
+/* Seconds in all, and of them for each microbenchmark. */
+typedef struct effort_budget { double total_s, bench_s, bench_effort; } effort_budget;
+static const effort_budget budgets[FMM_N_EFFORTS] = {{8, 0.12, 0.5}, {90, 1, 1}, {600, 4, 2}};
+
+typedef struct measured_rate { const fmm_bench *bench; fmm_rate *rate; } measured_rate;
+
+static fmm_status measure_rates(const effort_budget *budget, int threads, fmm_progress *progress, void *context, fmm_device_rates *cpu) {
+  const measured_rate rates[] = {{&fmm_bench_pair_double, &cpu->pair_flops_per_s[0]}, {&fmm_bench_pair_single, &cpu->pair_flops_per_s[1]},
+                                 {&fmm_bench_fma_double, &cpu->fma_flops_per_s[0]},   {&fmm_bench_fma_single, &cpu->fma_flops_per_s[1]},
+                                 {&fmm_bench_triad, &cpu->memory_bytes_per_s},        {&fmm_bench_region, &cpu->launch_s}};
+  const int n = (int)(sizeof rates / sizeof *rates);
+  for (int i = 0; i < n; i++) {
+    fmm_bench_result result;
+    if (progress && progress(context, rates[i].bench->summary, (double)i / n * n * budget->bench_s / budget->total_s))
+      return FMM_FAIL(FMM_ERR_INTERRUPTED, "calibration stopped before %s", rates[i].bench->name);
+    FMM_TRY(fmm_bench_measure(rates[i].bench, threads, budget->bench_effort, budget->bench_s, &result));
+    *rates[i].rate = result.rate;
+  }
+  return FMM_OK;
+}
+
+static void describe(const fmm_topology *topology, fmm_effort effort, int threads, fmm_machine *m) {
+  memset(m, 0, sizeof *m);
+  m->schema = FMM_PROFILE_SCHEMA;
+  fmm_identity_fingerprint(&topology->identity, m->fingerprint);
+  snprintf(m->build, sizeof m->build, "%s", topology->identity.build);
+  snprintf(m->effort, sizeof m->effort, "%s", fmm_effort_name(effort));
+  m->created_unix_s = (double)time(NULL);
+  fmm_device_rates *cpu = &m->device[FMM_DEVICE_CPU];
+  cpu->present = 1;
+  cpu->units = threads;
+  cpu->memory_mb = (int)(topology->memory_bytes >> 20);
+  cpu->driving_slowdown = 1;
+  snprintf(cpu->name, sizeof cpu->name, "%s", topology->identity.cpu_model);
+}
+
+/* The sweep's part of the whole progress: from where the benchmarks ended to 1. */
+typedef struct sweep_progress { fmm_progress *progress; void *context; double from; } sweep_progress;
+static int report_sweep(void *context, const char *what, double fraction) {
+  sweep_progress *p = context;
+  return p->progress ? p->progress(p->context, what, p->from + (1 - p->from) * fraction) : 0;
+}
+
+fmm_status fmm_calibrate(fmm_effort effort, int threads, fmm_progress *progress, void *context, fmm_machine *machine) {
+  const effort_budget *budget = &budgets[effort];
+  double start = fmm_now_s();
+  fmm_topology topology;
+  fmm_machine m;
+  fmm_samples samples = {0};
+  FMM_TRY(fmm_topology_read(&topology));
+  describe(&topology, effort, threads, &m);
+  FMM_TRY(measure_rates(budget, threads, progress, context, &m.device[FMM_DEVICE_CPU]));
+  double spent = fmm_now_s() - start;
+  sweep_progress report = {progress, context, fmin(spent / budget->total_s, 1)};
+  fmm_status status = fmm_sweep(&m, effort, threads, budget->total_s - spent, report_sweep, &report, &samples);
+  if (status == FMM_OK) status = fmm_fit_samples(&samples, FMM_DEVICE_CPU, &m.device[FMM_DEVICE_CPU]);
+  fmm_samples_free(&samples);
+  if (status == FMM_OK) *machine = m;
+  return status;
+}
+
+static void say(fmm_announce *announce, void *context, const char *format, const char *value) {
+  char line[1024];
+  snprintf(line, sizeof line, format, value);
+  if (announce) announce(context, line);
+}
+
+fmm_status fmm_profile_obtain(const char *explicit_path, fmm_announce *announce, fmm_progress *progress, void *context, fmm_machine *machine) {
+  char fingerprint[FMM_FINGERPRINT_CHARS], path[512];
+  int found = 0;
+  fmm_fingerprint(fingerprint);
+  FMM_TRY(fmm_profile_find(explicit_path, fingerprint, path, &found));
+  if (found) return fmm_profile_load(path, machine);
+  say(announce, context, "no profile of this machine yet: measuring it quickly (about 10 s; fmm-calibrate does it thoroughly)%s", "");
+  fmm_machine m;
+  FMM_TRY(fmm_calibrate(FMM_EFFORT_QUICK, fmm_cores_allowed(), progress, context, &m));
+  if (fmm_profile_user_path(fingerprint, path) == FMM_OK && fmm_profile_save(path, &m) == FMM_OK) {
+    snprintf(m.path, sizeof m.path, "%s", path);
+    say(announce, context, "profile kept in %s", path);
+  } else
+    say(announce, context, "the profile could not be kept (%s); it is used for this run only", fmm_last_error());
+  *machine = m;
+  return FMM_OK;
+}

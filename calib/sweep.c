@@ -1,0 +1,124 @@
+/* Running the sweep (sweep.h). */
+#include "calib/sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "calib/bench.h"
+#include "runtime/generate.h"
+#include "runtime/plan.h"
+
+enum { FEWEST_CASES = 3, REPEATS = 3, SEED = 1 };
+
+static fmm_options options_of(const fmm_sweep_case *c, int threads, fmm_precision precision) {
+  fmm_options o;
+  fmm_options_init(&o);
+  o.order = c->order;
+  o.leaf_size = c->leaf_size;
+  o.root_scale = 1;
+  o.precision = precision;
+  o.tolerance = precision == FMM_PRECISION_DOUBLE ? 1e-11 : 1e-4; /* full-accuracy pairs in double, single where single serves */
+  o.density_sign = FMM_DENSITY_NONNEGATIVE;
+  o.schedule = FMM_SCHEDULE_CPU;
+  o.threads = threads;
+  o.oversubscribe = 1;
+  return o;
+}
+
+/* What the model sees of one phase of a plan. */
+static fmm_sweep_sample features(const fmm_plan *plan, fmm_phase phase) {
+  const fmm_setup *s = plan->setup;
+  const fmm_device_rates *d = &plan->machine.device[s->info.device[phase]];
+  fmm_sweep_sample f = {.phase = phase, .device = s->info.device[phase], .precision = fmm_precision_index(s->state.precision[phase])};
+  f.sample.roofline_s = fmm_phase_roofline_s(d, plan->pair->info, &s->counts, phase, f.precision);
+  f.sample.entries = s->counts.total[phase].entries;
+  f.sample.launches_s = fmm_phase_launches(&s->counts, phase) * d->launch_s.value;
+  return f;
+}
+
+/* Seconds of every phase, seconds[phase][run]: one execution to warm up, then repeats until *n of them or patience_s are spent; when the warm-up took
+ * longer than that, it has to do. */
+static fmm_status execute(fmm_plan *plan, const double *densities, double *potential, double patience_s, double seconds[FMM_N_PHASES][REPEATS], int *n) {
+  double start = fmm_now_s();
+  *n = 0;
+  for (int run = 0; run <= REPEATS; run++) {
+    FMM_TRY(fmm_plan_execute(plan, densities, potential, NULL));
+    double spent = fmm_now_s() - start;
+    if (run == 0 && spent < patience_s) continue;
+    for (int phase = 0; phase < FMM_N_PHASES; phase++) seconds[phase][*n] = plan->setup->info.phase_measured_s[phase];
+    ++*n;
+    if (spent >= patience_s) break;
+  }
+  return FMM_OK;
+}
+
+/* The medians of every phase that has work become samples. */
+static fmm_status measure(fmm_plan *plan, const double *densities, double *potential, double patience_s, int held_out, fmm_samples *samples) {
+  double seconds[FMM_N_PHASES][REPEATS];
+  int n;
+  FMM_TRY(execute(plan, densities, potential, patience_s, seconds, &n));
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+    fmm_sweep_sample s = features(plan, (fmm_phase)phase);
+    s.run = samples->n_runs;
+    s.sample.seconds = fmm_median_rate(n, seconds[phase]).value;
+    s.sample.held_out = held_out;
+    if (s.sample.roofline_s > 0 && s.sample.seconds > 0) FMM_TRY(fmm_samples_add(samples, &s));
+  }
+  samples->n_runs++;
+  return FMM_OK;
+}
+
+/* What a sweep runs with: machine, threads, patience with one plan's executions. */
+typedef struct sweep { const fmm_machine *rates; int threads; double patience_s; fmm_samples *samples; } sweep;
+
+static fmm_status run_precision(const sweep *w, const fmm_sweep_case *c, fmm_precision precision, const double *points, const double *densities,
+                                double *potential) {
+  fmm_options options = options_of(c, w->threads, precision);
+  fmm_plan *plan = NULL;
+  fmm_status status = fmm_plan_create_with(&plan, &options, w->rates);
+  if (status == FMM_OK) status = fmm_plan_set_points(plan, c->n_points, points, NULL, 0, NULL);
+  if (status == FMM_OK) status = measure(plan, densities, potential, w->patience_s, c->held_out, w->samples);
+  fmm_plan_destroy(&plan);
+  return status;
+}
+
+static fmm_status run_case(const sweep *w, const fmm_sweep_case *c) {
+  double *points = NULL, *densities = NULL, *potential = NULL;
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&points, 3 * c->n_points, "the points of the sweep"));
+  FMM_CHECK(FMM_ALLOCATE(&densities, c->n_points, "the densities of the sweep"));
+  FMM_CHECK(FMM_ALLOCATE(&potential, c->n_points, "the potentials of the sweep"));
+  FMM_CHECK(fmm_generate_points(c->distribution, c->n_points, SEED, points, w->threads));
+  FMM_CHECK(fmm_generate_densities("unit", c->n_points, SEED, densities, w->threads));
+  FMM_CHECK(run_precision(w, c, FMM_PRECISION_DOUBLE, points, densities, potential));
+  FMM_CHECK(run_precision(w, c, FMM_PRECISION_SINGLE, points, densities, potential));
+done:
+  FMM_FREE(&points);
+  FMM_FREE(&densities);
+  FMM_FREE(&potential);
+  return status;
+}
+
+static fmm_status report(fmm_progress *progress, void *context, const fmm_sweep_case *c, double fraction) {
+  char text[160];
+  snprintf(text, sizeof text, "evaluating %s, %lld points, q %d, order %d", c->distribution, (long long)c->n_points, c->leaf_size, c->order);
+  if (progress && progress(context, text, fraction)) return FMM_FAIL(FMM_ERR_INTERRUPTED, "calibration stopped while %s", text);
+  return FMM_OK;
+}
+
+fmm_status fmm_sweep(const fmm_machine *rates, fmm_effort effort, int threads, double budget_s, fmm_progress *progress, void *context,
+                     fmm_samples *samples) {
+  sweep w = {rates, threads, budget_s / 40, samples};
+  double start = fmm_now_s(), longest = 0;
+  int total = 1;
+  for (int i = 0; i < total; i++) {
+    double begin = fmm_now_s() - start;
+    if (i >= FEWEST_CASES && begin + longest > budget_s) break; /* the next one may be as long as the longest so far */
+    fmm_sweep_case c = fmm_sweep_case_at(effort, threads, i, &total);
+    FMM_TRY(report(progress, context, &c, begin < budget_s ? begin / budget_s : 1));
+    FMM_TRY(run_case(&w, &c));
+    double taken = fmm_now_s() - start - begin;
+    if (taken > longest) longest = taken;
+  }
+  return FMM_OK;
+}
