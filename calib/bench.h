@@ -1,7 +1,8 @@
 /* Microbenchmarks, one a rate, each stating the operations and bytes of one run (after likwid-bench), so that the rate is a count over a time
  * and the count can be tested without a clock. A benchmark is set up once, run until its budget is spent, and torn down; its rate is the
  * median over the fastest quarter of the runs, because other work on the node only ever adds time (on a quiet one that is the median of
- * all within the spread); runs are short, about a millisecond, so that some of them are not interrupted; its spread is (max - min) / median of all runs. One file a benchmark: bench_NAME.c. */
+ * all within the spread), and a run's time is the longest processor time of its threads, which leaves out when they had to wait for a
+ * core; its spread is (max - min) / median of all runs. One file a benchmark: bench_NAME.c. */
 #ifndef FMM_BENCH_H
 #define FMM_BENCH_H
 #include "model/machine.h"
@@ -17,7 +18,7 @@ typedef struct fmm_bench {
   const char *name, *summary;
   /* Makes *context and says what one run does. `effort` scales the work: 1 is a run of about a millisecond. */
   fmm_status (*setup)(int threads, double effort, void **context, fmm_bench_work *work);
-  void (*run)(void *context);
+  double (*run)(void *context); /* seconds it took */
   void (*teardown)(void *context);
   enum { FMM_PER_FLOP, FMM_PER_BYTE, FMM_SECONDS_PER_ITEM } unit; /* what the rate is: flop/s, byte/s, or seconds an item */
 } fmm_bench;
@@ -36,6 +37,9 @@ fmm_status fmm_bench_measure(const fmm_bench *bench, int threads, double effort,
 fmm_rate fmm_median_rate(int n, double *values);
 /* Rate of the fastest quarter of n > 0 runs of `amount` each (seconds an item: the inverse); sorts seconds. */
 fmm_rate fmm_quiet_rate(int n, double *seconds, double amount, int inverse);
+
+/* Processor time of the calling thread, seconds. */
+double fmm_thread_s(void);
 
 extern const fmm_bench fmm_bench_pair_double, fmm_bench_pair_single; /* bench_pair.c */
 extern const fmm_bench fmm_bench_fma_double, fmm_bench_fma_single;   /* bench_fma.c */

@@ -1,6 +1,9 @@
 /* Arithmetic peak: independent chains of multiply-adds in registers on every thread, widest instruction set in use. Two operations a lane
  * and step. The roof of matrix products (operators, M2L). */
 #include "calib/bench.h"
+
+#include <math.h>
+
 #include "calib/fma_simd.h"
 #include "runtime/memory.h"
 
@@ -22,11 +25,16 @@ static fmm_status setup(int threads, double effort, int single, void **context, 
 static fmm_status setup_double(int threads, double effort, void **context, fmm_bench_work *work) { return setup(threads, effort, 0, context, work); }
 static fmm_status setup_single(int threads, double effort, void **context, fmm_bench_work *work) { return setup(threads, effort, 1, context, work); }
 
-static void run(void *context) {
+static double run(void *context) {
   chains *c = context;
-#pragma omp parallel for num_threads(c->threads) schedule(static, 1)
-  for (int t = 0; t < c->threads; t++)
+  double longest = 0;
+#pragma omp parallel for num_threads(c->threads) schedule(static, 1) reduction(max : longest)
+  for (int t = 0; t < c->threads; t++) {
+    double start = fmm_thread_s();
     c->sink[8 * t] = c->single ? (double)c->kernel->chain_single(c->iterations, 0.5f, 1) : c->kernel->chain_double(c->iterations, 0.5, 1);
+    longest = fmax(longest, fmm_thread_s() - start);
+  }
+  return longest;
 }
 
 static void teardown(void *context) { fmm_free_bytes(context); }

@@ -47,11 +47,18 @@ static fmm_status setup(int threads, double effort, void **context, fmm_bench_wo
   return FMM_OK;
 }
 
-static void run(void *context) {
+static double run(void *context) {
   triad *t = context;
   double *restrict a = t->a, *restrict b = t->b, *restrict c = t->c;
-#pragma omp parallel for simd num_threads(t->threads) schedule(static)
-  for (int64_t i = 0; i < t->n; i++) a[i] = b[i] + 3.0 * c[i];
+  double longest = 0;
+#pragma omp parallel num_threads(t->threads) reduction(max : longest)
+  {
+    double start = fmm_thread_s();
+#pragma omp for simd schedule(static) nowait
+    for (int64_t i = 0; i < t->n; i++) a[i] = b[i] + 3.0 * c[i];
+    longest = fmm_thread_s() - start;
+  }
+  return longest;
 }
 
 const fmm_bench fmm_bench_triad = {"triad", "memory bandwidth, a = b + s c", setup, run, teardown, FMM_PER_BYTE};
