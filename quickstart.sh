@@ -101,8 +101,8 @@ configure() {
 build_all() {
   step "Building (release) in $build"
   if [ -x /usr/local/cuda/bin/nvcc ] && ! have nvcc; then PATH=$PATH:/usr/local/cuda/bin; export PATH; fi
-  have nvcc || say "No CUDA compiler (nvcc) here: building for CPU cores only."
   configure
+  if ! have nvcc || grep -qE 'GPU +: none' "$log"; then say "No working CUDA compiler (nvcc) here: building for CPU cores only."; fi
   if [ -n "${FMM_VERBOSE_BUILD:-}" ]; then
     meson compile -C "$build" </dev/null || fail "the build failed (see above)"
   else
