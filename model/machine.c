@@ -83,9 +83,13 @@ void fmm_machine_nominal(int cores, fmm_machine *machine) {
 
 /* ---- what if ---- */
 
+static void scale_compute(fmm_device_rates *d, double factor) {
+  for (int p = 0; p < FMM_N_PRECISIONS; p++) d->pair_flops_per_s[p].value *= factor, d->fma_flops_per_s[p].value *= factor;
+}
+
 void fmm_machine_scale(fmm_machine *machine, fmm_device device, double compute, double memory, double bus) {
   fmm_device_rates *d = &machine->device[device];
-  for (int p = 0; p < FMM_N_PRECISIONS; p++) d->pair_flops_per_s[p].value *= compute, d->fma_flops_per_s[p].value *= compute;
+  scale_compute(d, compute);
   d->memory_bytes_per_s.value *= memory;
   d->h2d_bytes_per_s.value *= bus;
   d->d2h_bytes_per_s.value *= bus;
@@ -95,8 +99,9 @@ void fmm_machine_scale(fmm_machine *machine, fmm_device device, double compute, 
 
 void fmm_machine_use_units(fmm_machine *machine, fmm_device device, int units) {
   fmm_device_rates *d = &machine->device[device];
-  if (!d->present || units == d->units || units < 1) return;
+  if (!d->present || units < 1 || units >= d->units) return;
   double part = (double)units / d->units;
-  fmm_machine_scale(machine, device, part, part, 1);
+  scale_compute(d, part);
+  d->memory_bytes_per_s.value *= part;
   d->units = units;
 }

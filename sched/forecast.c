@@ -3,13 +3,46 @@
 
 #include <math.h>
 
+static int uses_gpu(const fmm_assignment *a) {
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    if (a->gpu_fraction[phase] > 0) return 1;
+  return 0;
+}
+
+static fmm_status tune(const fmm_forecast_case *what, fmm_schedule_kind kind, fmm_forecast *f) {
+  FMM_TRY(fmm_tune(what->machine, what->pair, what->precision, kind, what->leaf_size, what->root_scale, what->estimate, what->context, &f->tuned));
+  FMM_TRY(what->estimate(what->context, f->tuned.leaf_size, f->tuned.root_scale, &f->counts));
+  int threads = what->threads > 0 ? what->threads : what->machine->device[FMM_DEVICE_CPU].units;
+  fmm_footprint_of(&f->counts, what->pair, threads, f->tuned.assignment.gpu_fraction, &f->memory);
+  return FMM_OK;
+}
+
+/* Nonzero when the choice needs more of the GPU's memory than there is. */
+static int too_large(const fmm_forecast_case *what, const fmm_forecast *f) {
+  double memory = what->machine->device[FMM_DEVICE_GPU].memory_mb * 1048576.0, cap = what->device_memory_bytes;
+  if (cap > 0 && (cap < memory || memory == 0)) memory = cap;
+  return uses_gpu(&f->tuned.assignment) && memory > 0 && f->memory.device > memory;
+}
+
+/* Prices what was chosen for the threads that there will be. */
+static void price(const fmm_forecast_case *what, int gpu_fits, fmm_forecast *f) {
+  fmm_machine machine = *what->machine;
+  fmm_machine_use_units(&machine, FMM_DEVICE_CPU, what->threads);
+  fmm_cost_table_make(&machine, &f->counts, what->pair, &f->costs);
+  if (!gpu_fits) fmm_cost_table_forbid(&f->costs, FMM_DEVICE_GPU, "the GPU has not enough memory");
+  fmm_makespan_of(&f->costs, &f->tuned.assignment, &f->tuned.makespan);
+  f->n_schedules = fmm_schedule_evaluate_all(&f->costs, what->precision, f->schedule);
+}
+
 fmm_status fmm_forecast_make(const fmm_forecast_case *what, fmm_forecast *forecast) {
   fmm_forecast f;
-  FMM_TRY(fmm_tune(what->machine, what->pair, what->precision, what->kind, what->leaf_size, what->root_scale, what->estimate, what->context, &f.tuned));
-  FMM_TRY(what->estimate(what->context, f.tuned.leaf_size, f.tuned.root_scale, &f.counts));
-  fmm_cost_table_make(what->machine, &f.counts, what->pair, &f.costs);
-  f.n_schedules = fmm_schedule_evaluate_all(&f.costs, what->precision, f.schedule);
-  fmm_footprint_of(&f.counts, what->pair, what->threads, f.tuned.assignment.gpu_fraction, &f.memory);
+  FMM_TRY(tune(what, what->kind, &f));
+  int gpu_fits = !too_large(what, &f);
+  if (!gpu_fits && what->kind != FMM_SCHEDULE_AUTO)
+    return FMM_FAIL(FMM_ERR_MEMORY, "schedule %s needs %.0f MB on the GPU, more than it has or may use; choose auto or cpu, or fewer points",
+                    fmm_schedule_name(what->kind), f.memory.device / 1048576);
+  if (!gpu_fits) FMM_TRY(tune(what, FMM_SCHEDULE_CPU, &f));
+  price(what, gpu_fits, &f);
   *forecast = f;
   return FMM_OK;
 }

@@ -12,7 +12,8 @@ typedef struct fmm_forecast_case {
   fmm_schedule_kind kind;
   int leaf_size;             /* 0: from the model */
   double root_scale;         /* 0: from the model */
-  int threads;               /* of the CPU team: for memory */
+  int threads;               /* of the CPU team (0: every core): fewer than the machine's cores take longer, but change no choice (bits may not depend on them) */
+  double device_memory_bytes; /* the plan may hold on the GPU (0: the whole memory of the machine's) */
   fmm_count_estimate *estimate;
   void *context;
 } fmm_forecast_case;
@@ -26,7 +27,8 @@ typedef struct fmm_forecast {
   fmm_footprint memory;
 } fmm_forecast;
 
-/* Errors of estimate; FMM_ERR_DEVICE when the schedule asked for cannot run. */
+/* Errors of estimate; FMM_ERR_DEVICE when the schedule asked for cannot run, FMM_ERR_MEMORY when its arrays do not fit on the GPU. AUTO then
+ * takes the CPU, and the GPU's cells say so. */
 fmm_status fmm_forecast_make(const fmm_forecast_case *what, fmm_forecast *forecast);
 
 /* Seconds of a phase on a device, and the interval that held 90 % of the held-out runs of its fit. NaN: cannot run there. */

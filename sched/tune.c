@@ -1,12 +1,13 @@
-/* The tuner: leaf size q and root scale s with the smallest predicted makespan, from few estimates of counts.
- * A uniform tree changes with q in factors of 8 only, while s between 1 and 2 makes the number of boxes an edge nearly continuous; on other
- * points q acts smoothly. So: walk q by factors of 2 at s = 1 until it gets worse, then try scales with the best q and its
- * double (fuller boxes), then q by factors of sqrt 2 at the best scale. Every pair is estimated once. */
+/* The tuner: leaf size q and root scale s with the smallest predicted makespan, from few estimates of counts (each costs as much as
+ * making lists). A uniform tree changes with q in factors of 8 only, while s between 1 and 2 makes the number of boxes an edge nearly
+ * continuous; on other points q acts smoothly and s little. So: walk q by factors of 2 at s = 1 until it gets worse, then try two scales,
+ * refine one that gains, then refine q by factors of sqrt 2 at the best scale. Every pair is estimated once. */
 #include <limits.h>
 #include <math.h>
 
 #include "sched/sched.h"
 
+static const double worthwhile = 0.99; /* a gain of 1 % is worth more estimates */
 enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14 };
 
 typedef struct search {
@@ -62,16 +63,18 @@ static fmm_status search_leaf_sizes(search *s, double root_scale) {
   return FMM_OK;
 }
 
+/* Two scales, 2 and 4 in box volume, with the best leaf size, the first with its double besides (fuller boxes); where one gains, its neighbours. */
 static fmm_status search_scales(search *s, int free_leaf_size) {
-  const int steps = 6; /* factors of 2^(1/6): 1.41 in box volume */
   int leaf_size = s->best.leaf_size;
-  double seconds;
-  for (int i = 1; i < steps; i++) {
-    double root_scale = exp2((double)i / steps);
-    FMM_TRY(try_candidate(s, leaf_size, root_scale, &seconds));
-    if (free_leaf_size) FMM_TRY(try_candidate(s, 2 * leaf_size, root_scale, &seconds));
-  }
-  return FMM_OK;
+  double before = s->best.makespan.seconds, seconds;
+  FMM_TRY(try_candidate(s, leaf_size, exp2(1.0 / 3), &seconds));
+  FMM_TRY(try_candidate(s, leaf_size, exp2(2.0 / 3), &seconds));
+  if (free_leaf_size) FMM_TRY(try_candidate(s, 2 * leaf_size, exp2(1.0 / 3), &seconds));
+  if (s->best.makespan.seconds >= worthwhile * before) return FMM_OK;
+  double scale = s->best.root_scale;
+  leaf_size = s->best.leaf_size;
+  FMM_TRY(try_candidate(s, leaf_size, scale * exp2(-1.0 / 6), &seconds));
+  return try_candidate(s, leaf_size, scale * exp2(1.0 / 6), &seconds);
 }
 
 /* One leaf: n x m pairs at once. Estimated only if pairs alone, priced like any other counts, beat the best. */

@@ -239,6 +239,7 @@ static void what_if_factors_change_only_their_device(void **state) {
   assert_string_equal(twice.fingerprint, "");
   fmm_machine_use_units(&m, FMM_DEVICE_GPU, 2);
   assert_int_equal(m.device[FMM_DEVICE_GPU].units, 2);
+  assert_string_equal(m.fingerprint, odd_machine().fingerprint);
   assert_true(m.device[FMM_DEVICE_GPU].fma_flops_per_s[0].value == odd_machine().device[FMM_DEVICE_GPU].fma_flops_per_s[0].value * 0.5);
 }
 

@@ -15,7 +15,7 @@ static fmm_status estimate(void *context, int leaf_size, double root_scale, fmm_
 static fmm_forecast forecast(const char *machine, double n, fmm_schedule_kind kind) {
   static fmm_machine m;
   m = recorded_machine(machine);
-  fmm_forecast_case what = {.machine = &m, .pair = &fmm_info_laplace, .kind = kind, .threads = 2, .estimate = estimate, .context = &n};
+  fmm_forecast_case what = {.machine = &m, .pair = &fmm_info_laplace, .kind = kind, .estimate = estimate, .context = &n};
   fmm_forecast f;
   for (int p = 0; p < FMM_N_PHASES; p++) what.precision[p] = FMM_PRECISION_DOUBLE;
   assert_ok(fmm_forecast_make(&what, &f));
@@ -35,6 +35,33 @@ static void a_named_schedule_tunes_the_tree_for_itself(void **state) {
   fmm_forecast any = forecast("xeon16-h200", 1e6, FMM_SCHEDULE_AUTO), cpu = forecast("xeon16-h200", 1e6, FMM_SCHEDULE_CPU);
   assert_int_equal(cpu.tuned.assignment.kind, FMM_SCHEDULE_CPU);
   assert_true(cpu.tuned.makespan.seconds > any.tuned.makespan.seconds);
+}
+
+static void fewer_threads_change_times_but_no_choice(void **state) {
+  double n = 1e6;
+  fmm_machine m = recorded_machine("cpu-2-cores");
+  fmm_forecast_case what = {.machine = &m, .pair = &fmm_info_laplace, .threads = 2, .estimate = estimate, .context = &n};
+  fmm_forecast two, one;
+  assert_ok(fmm_forecast_make(&what, &two));
+  what.threads = 1;
+  assert_ok(fmm_forecast_make(&what, &one));
+  assert_true(one.tuned.leaf_size == two.tuned.leaf_size && one.tuned.root_scale == two.tuned.root_scale);
+  assert_true(fabs(one.tuned.makespan.seconds / two.tuned.makespan.seconds - 2) < 0.01); /* regions of 3 us do not halve */
+}
+
+static void what_does_not_fit_on_the_gpu_runs_elsewhere_or_is_refused(void **state) {
+  double n = 1e6;
+  fmm_machine m = recorded_machine("xeon16-h200");
+  fmm_forecast_case what = {.machine = &m, .pair = &fmm_info_laplace, .threads = 16, .estimate = estimate, .context = &n};
+  fmm_forecast f;
+  assert_ok(fmm_forecast_make(&what, &f));
+  assert_int_equal(f.tuned.assignment.kind, FMM_SCHEDULE_GPU);
+  what.device_memory_bytes = f.memory.device / 2;
+  assert_ok(fmm_forecast_make(&what, &f));
+  assert_int_equal(f.tuned.assignment.kind, FMM_SCHEDULE_CPU);
+  assert_true(f.memory.device == 0 && strstr(f.costs.total[FMM_PHASE_UP][FMM_DEVICE_GPU][0].reason, "memory"));
+  what.kind = FMM_SCHEDULE_GPU;
+  assert_int_equal(fmm_forecast_make(&what, &f), FMM_ERR_MEMORY);
 }
 
 static void intervals_surround_the_prediction_and_absent_devices_have_none(void **state) {
@@ -79,6 +106,8 @@ static void a_tree_without_far_field_has_no_expansions(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_chosen_schedule_is_the_best_of_the_list),
                                      cmocka_unit_test(a_named_schedule_tunes_the_tree_for_itself),
+                                     cmocka_unit_test(fewer_threads_change_times_but_no_choice),
+                                     cmocka_unit_test(what_does_not_fit_on_the_gpu_runs_elsewhere_or_is_refused),
                                      cmocka_unit_test(intervals_surround_the_prediction_and_absent_devices_have_none),
                                      cmocka_unit_test(memory_is_the_sum_of_the_arrays),
                                      cmocka_unit_test(a_tree_without_far_field_has_no_expansions)};

@@ -1,0 +1,108 @@
+/* Predictions without a plan; see predict.h. Order and precision follow the rules of setup.c, so that a plan of the same case decides alike. */
+#include "runtime/predict.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/cores.h"
+#include "runtime/estimate.h"
+#include "runtime/generate.h"
+#include "runtime/node.h"
+#include "runtime/options.h"
+#include "runtime/plan.h"
+
+/* Half the bounding cube's side, 1 when the points are one or none: the unit in which a kernel without a degree is given its operators. */
+static double half_width(int64_t n, const double *points, double low[3], double high[3]) {
+  double side = 0;
+  for (int64_t i = 0; i < n; i++)
+    for (int axis = 0; axis < 3; axis++) {
+      low[axis] = fmin(low[axis], points[3 * i + axis]);
+      high[axis] = fmax(high[axis], points[3 * i + axis]);
+    }
+  for (int axis = 0; axis < 3; axis++) side = fmax(side, high[axis] - low[axis]);
+  return side > 0 && isfinite(side) ? side / 2 : 1;
+}
+
+enum { SAMPLE = 4096 };
+
+static fmm_status root_half_width(const fmm_predict_points *p, double *half) {
+  double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
+  if (!p->distribution) {
+    *half = half_width(p->n_sources, p->sources, low, high);
+    if (p->targets) *half = half_width(p->n_targets, p->targets, low, high);
+    return FMM_OK;
+  }
+  double *points;
+  FMM_TRY(FMM_ALLOCATE(&points, 3 * SAMPLE, "a sample of points"));
+  fmm_status status = fmm_generate_points(p->distribution, SAMPLE, 1, points, 1);
+  if (status == FMM_OK) *half = half_width(SAMPLE, points, low, high);
+  FMM_FREE(&points);
+  return status;
+}
+
+static fmm_status choose_order(const fmm_options *o, const fmm_pair *pair, const fmm_predict_points *points, int *order) {
+  double params[FMM_MAX_PARAMS], half = 1;
+  if (o->order) return *order = o->order, FMM_OK;
+  FMM_TRY(fmm_pair_resolve_params(pair->info, o->n_params, o->params, params));
+  if (!pair->info->has_degree) FMM_TRY(root_half_width(points, &half));
+  return fmm_order_for_tolerance(pair, params, o->tolerance, o->density_sign, half, order);
+}
+
+typedef struct estimate_context { fmm_estimate *estimate; fmm_count_case what; } estimate_context;
+
+static fmm_status estimate_counts(void *context, int leaf_size, double root_scale, fmm_counts *counts) {
+  estimate_context *c = context;
+  return fmm_estimate_counts(c->estimate, leaf_size, root_scale, &c->what, counts);
+}
+
+static fmm_status create_estimate(fmm_estimate **estimate, const fmm_predict_points *p) {
+  int threads = fmm_cores_allowed(); /* of this machine, whichever is predicted */
+  if (p->distribution) return fmm_estimate_create_named(estimate, p->distribution, p->n_sources, threads);
+  return fmm_estimate_create(estimate, p->n_sources, p->sources, p->n_targets, p->targets, threads);
+}
+
+fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machine, const fmm_predict_points *points, int threads, fmm_predicted *predicted) {
+  const fmm_pair *pair;
+  fmm_predicted p = {.threads = threads > 0 ? threads : machine->device[FMM_DEVICE_CPU].units, .machine = *machine};
+  FMM_TRY(fmm_pair_find(options->kernel, &pair));
+  FMM_TRY(choose_order(options, pair, points, &p.order));
+  fmm_choose_precision(options, p.precision);
+  if (options->gpu_sms) fmm_machine_use_units(&p.machine, FMM_DEVICE_GPU, options->gpu_sms);
+  estimate_context context = {.what = {pair->info, p.order, options->n_columns, options->gradient != 0}};
+  fmm_forecast_case what = {.machine = &p.machine, .pair = pair->info, .kind = options->schedule, .leaf_size = options->leaf_size, .root_scale = options->root_scale,
+                            .threads = p.threads, .device_memory_bytes = (double)options->device_memory_cap, .estimate = estimate_counts, .context = &context};
+  memcpy(what.precision, p.precision, sizeof what.precision);
+  FMM_TRY(create_estimate(&context.estimate, points));
+  fmm_status status = fmm_forecast_make(&what, &p.forecast);
+  fmm_estimate_destroy(&context.estimate);
+  if (status == FMM_OK) *predicted = p;
+  return status;
+}
+
+static fmm_status check_arguments(const char *distribution, int64_t n_points, const fmm_prediction *prediction) {
+  if (!distribution) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_predict: distribution is NULL; give uniform, ellipsoid, sphere or plummer");
+  if (n_points < 0) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_predict: n_points is %lld; it must be 0 or more", (long long)n_points);
+  if (!prediction || prediction->struct_size < sizeof(size_t) || prediction->struct_size > 65536)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_predict: set prediction.struct_size to sizeof(fmm_prediction) first");
+  return FMM_OK;
+}
+
+fmm_status fmm_predict(const fmm_options *options, const char *distribution, int64_t n_points, fmm_prediction *prediction) {
+  fmm_options o;
+  fmm_machine machine;
+  fmm_predicted p;
+  FMM_TRY(check_arguments(distribution, n_points, prediction));
+  FMM_TRY(fmm_options_copy(options, &o));
+  FMM_TRY(fmm_node_machine(o.profile_path, &machine));
+  fmm_predict_points points = {.distribution = distribution, .n_sources = n_points};
+  FMM_TRY(fmm_predict_case(&o, &machine, &points, o.threads, &p));
+  const fmm_forecast *f = &p.forecast;
+  fmm_prediction out = {.struct_size = prediction->struct_size, .makespan_s = f->tuned.makespan.seconds, .schedule = f->tuned.assignment.kind,
+                        .order = p.order, .leaf_size = f->tuned.leaf_size, .root_scale = f->tuned.root_scale,
+                        .host_bytes = (size_t)f->memory.host, .device_bytes = (size_t)f->memory.device};
+  double interval[2];
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    for (int d = 0; d < FMM_N_DEVICES; d++) fmm_forecast_phase(f, p.precision, (fmm_phase)phase, (fmm_device)d, &out.phase_s[phase][d], interval);
+  memcpy(prediction, &out, out.struct_size < sizeof out ? out.struct_size : sizeof out);
+  return FMM_OK;
+}

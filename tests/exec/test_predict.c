@@ -1,0 +1,120 @@
+/* Predictions of named cases: consistent with themselves and with plans of the same case. */
+#include "test.h"
+#include <math.h>
+#include <stdlib.h>
+#include "runtime/generate.h"
+#include "runtime/memory.h"
+#include "runtime/predict.h"
+
+static fmm_prediction predict(const char *machine, const char *distribution, int64_t n, fmm_schedule_kind kind) {
+  char path[512];
+  fmm_options o;
+  fmm_prediction p = {.struct_size = sizeof p};
+  snprintf(path, sizeof path, "%s/%s.json", FMM_TEST_MACHINES, machine);
+  assert_ok(fmm_options_init(&o));
+  o.profile_path = path;
+  o.schedule = kind;
+  o.order = 6;
+  assert_ok(fmm_predict(&o, distribution, n, &p));
+  return p;
+}
+
+static void every_distribution_is_predicted_without_points(void **state) {
+  for (int i = 0; fmm_distribution_names[i]; i++) {
+    size_t before = fmm_memory_now();
+    fmm_prediction p = predict("cpu-2-cores", fmm_distribution_names[i], 1000000, FMM_SCHEDULE_AUTO);
+    assert_int_equal(fmm_memory_now(), before);
+    double sum = 0;
+    for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+      assert_true(p.phase_s[phase][FMM_DEVICE_CPU] >= 0 && isnan(p.phase_s[phase][FMM_DEVICE_GPU]));
+      sum += p.phase_s[phase][FMM_DEVICE_CPU];
+    }
+    assert_int_equal(p.schedule, FMM_SCHEDULE_CPU);
+    assert_true(fabs(p.makespan_s / sum - 1) < 1e-12);
+    /* limits of two cores: more than the pairs of 27 full leaves of 16 points each at 12.8 Gpair/s, less than 20 s */
+    assert_true(p.makespan_s > 1e6 * 27 * 8 / 12.8e9 && p.makespan_s < 20);
+  }
+}
+
+static void time_a_point_grows_little_with_the_number_of_points(void **state) {
+  double one = predict("cpu-2-cores", "uniform", 1000000, FMM_SCHEDULE_AUTO).makespan_s / 1e6;
+  double hundred = predict("cpu-2-cores", "uniform", 100000000, FMM_SCHEDULE_AUTO).makespan_s / 1e8;
+  assert_true(hundred < 1.3 * one && hundred > 0.7 * one);
+}
+
+static void the_whole_h200_takes_all_and_8_multiprocessors_share(void **state) {
+  assert_int_equal(predict("xeon16-h200", "uniform", 4194304, FMM_SCHEDULE_AUTO).schedule, FMM_SCHEDULE_GPU);
+  fmm_schedule_kind shared = predict("xeon16-h200-8sm", "uniform", 4194304, FMM_SCHEDULE_AUTO).schedule;
+  assert_true(shared >= FMM_SCHEDULE_HYBRID1 && shared <= FMM_SCHEDULE_HYBRID3);
+}
+
+static void a_schedule_without_its_device_is_a_device_error(void **state) {
+  char path[512];
+  fmm_options o;
+  fmm_prediction p = {.struct_size = sizeof p, .order = -1};
+  snprintf(path, sizeof path, "%s/cpu-2-cores.json", FMM_TEST_MACHINES);
+  assert_ok(fmm_options_init(&o));
+  o.profile_path = path, o.order = 4, o.schedule = FMM_SCHEDULE_HYBRID1;
+  assert_int_equal(fmm_predict(&o, "uniform", 1000, &p), FMM_ERR_DEVICE);
+  o.schedule = FMM_SCHEDULE_AUTO;
+  assert_int_equal(fmm_predict(&o, "unifrom", 1000, &p), FMM_ERR_ARGUMENT);
+  assert_int_equal(fmm_predict(&o, NULL, 1000, &p), FMM_ERR_ARGUMENT);
+  assert_int_equal(fmm_predict(&o, "uniform", -1, &p), FMM_ERR_ARGUMENT);
+  o.profile_path = "/nonexistent/profile.json";
+  assert_int_equal(fmm_predict(&o, "uniform", 1000, &p), FMM_ERR_PROFILE);
+  assert_int_equal(p.order, -1);
+  p.struct_size = 0;
+  assert_int_equal(fmm_predict(&o, "uniform", 1000, &p), FMM_ERR_ARGUMENT);
+}
+
+static void an_older_and_shorter_struct_is_filled_no_further(void **state) {
+  struct { fmm_prediction p; double guard; } s = {.guard = 42};
+  fmm_options o;
+  char path[512];
+  snprintf(path, sizeof path, "%s/cpu-2-cores.json", FMM_TEST_MACHINES);
+  assert_ok(fmm_options_init(&o));
+  o.profile_path = path, o.order = 4;
+  s.p.struct_size = offsetof(fmm_prediction, schedule);
+  s.p.leaf_size = 77;
+  assert_ok(fmm_predict(&o, "sphere", 5000, &s.p));
+  assert_true(s.p.makespan_s > 0 && s.p.leaf_size == 77 && s.guard == 42);
+}
+
+static void no_points_take_no_time(void **state) { assert_true(predict("cpu-2-cores", "plummer", 0, FMM_SCHEDULE_AUTO).makespan_s < 1e-4); }
+
+/* Counts of a named distribution are estimates, and the footprint leaves out what is rounded up: within a factor of two of the plan's own figure. */
+static void memory_is_close_to_what_a_plan_reserves(void **state) {
+  enum { N = 30000 };
+  static double points[3 * N];
+  for (int i = 0; fmm_distribution_names[i]; i++) {
+    char path[512];
+    fmm_options o;
+    fmm_plan *plan = NULL;
+    fmm_plan_info info = {.struct_size = sizeof info};
+    fmm_prediction p = {.struct_size = sizeof p};
+    snprintf(path, sizeof path, "%s/cpu-2-cores.json", FMM_TEST_MACHINES);
+    assert_ok(fmm_options_init(&o));
+    o.profile_path = path, o.order = 4, o.leaf_size = 100, o.root_scale = 1;
+    assert_ok(fmm_generate_points(fmm_distribution_names[i], N, 1, points, 1));
+    assert_ok(fmm_predict(&o, fmm_distribution_names[i], N, &p));
+    assert_ok(fmm_plan_create(&plan, &o));
+    assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+    assert_ok(fmm_plan_get_info(plan, &info));
+    double ratio = (double)p.host_bytes / (double)info.host_bytes, times = p.makespan_s / info.predicted_s;
+    if (!(ratio > 0.5 && ratio < 2)) fail_msg("%s: %zu bytes predicted, %zu reserved", fmm_distribution_names[i], p.host_bytes, info.host_bytes);
+    if (!(times > 0.8 && times < 1.25)) fail_msg("%s: %g s predicted, %g s for the true tree", fmm_distribution_names[i], p.makespan_s, info.predicted_s);
+    assert_true(info.order == p.order && info.leaf_size == p.leaf_size);
+    fmm_plan_destroy(&plan);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_distribution_is_predicted_without_points),
+                                     cmocka_unit_test(time_a_point_grows_little_with_the_number_of_points),
+                                     cmocka_unit_test(the_whole_h200_takes_all_and_8_multiprocessors_share),
+                                     cmocka_unit_test(a_schedule_without_its_device_is_a_device_error),
+                                     cmocka_unit_test(an_older_and_shorter_struct_is_filled_no_further),
+                                     cmocka_unit_test(no_points_take_no_time),
+                                     cmocka_unit_test(memory_is_close_to_what_a_plan_reserves)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
