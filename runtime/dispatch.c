@@ -6,7 +6,7 @@
 
 #include "plan.h"
 
-const fmm_phase_impl *const fmm_cpu_phases[FMM_N_PHASES] = {&fmm_up_cpu, &fmm_ulist_cpu, &fmm_vlist_reference, &fmm_wlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu};
+const fmm_phase_impl *const fmm_cpu_phases[FMM_N_PHASES] = {&fmm_up_cpu, &fmm_ulist_cpu, &fmm_vlist_cpu, &fmm_wlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu};
 
 static int64_t rows_of(const fmm_setup *s, fmm_phase phase) {
   switch (phase) {

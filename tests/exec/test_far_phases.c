@@ -1,0 +1,154 @@
+/* The phases up, vlist and down: every optimised form (instruction sets, precisions, columns, pairs) against the plain references on trees of
+ * several levels; bits independent of threads and of how rows are split; whole evaluations against direct sums. */
+#include "test.h"
+
+#include "far_scene.h"
+#include "kernels/simd.h"
+
+enum { ARRAYS = 3 };
+typedef struct snapshot { double *value[ARRAYS]; int64_t n[ARRAYS]; } snapshot;
+
+static const double *array_of(const far_scene *s, int phase, int64_t *n) {
+  *n = phase == FMM_PHASE_DOWN ? s->n_potential : s->n_far;
+  return phase == FMM_PHASE_UP ? s->state.up_equivalent : phase == FMM_PHASE_VLIST ? s->state.down_check : s->state.potential;
+}
+
+static const int far_phases[ARRAYS] = {FMM_PHASE_UP, FMM_PHASE_VLIST, FMM_PHASE_DOWN};
+
+/* Runs up, vlist, down one after another and keeps what each writes. */
+static void run_far(far_scene *s, const fmm_phase_impl *const impl[ARRAYS], snapshot *result) {
+  memset(s->state.potential, 0, (size_t)s->n_potential * sizeof(double));
+  for (int i = 0; i < ARRAYS; i++) {
+    assert_ok(far_scene_run(s, impl[i]));
+    const double *values = array_of(s, far_phases[i], &result->n[i]);
+    assert_ok(FMM_ALLOCATE(&result->value[i], result->n[i], "snapshot"));
+    memcpy(result->value[i], values, (size_t)result->n[i] * sizeof *values);
+  }
+}
+
+static void free_snapshot(snapshot *s) {
+  for (int i = 0; i < ARRAYS; i++) FMM_FREE(&s->value[i]);
+}
+
+static const fmm_phase_impl *const optimised[ARRAYS] = {&fmm_up_cpu, &fmm_vlist_cpu, &fmm_down_cpu};
+static const fmm_phase_impl *const reference[ARRAYS] = {&fmm_up_reference, &fmm_vlist_reference, &fmm_down_reference};
+
+static double difference(const double *a, const double *b, int64_t n) {
+  double d = 0, r = 0;
+  for (int64_t i = 0; i < n; i++) d += (a[i] - b[i]) * (a[i] - b[i]), r += b[i] * b[i];
+  return sqrt(d / r);
+}
+
+/* Equivalent densities of up are determined only as far as their potentials: the cut small singular values carry rounding, so up is compared
+ * through what V and down make of it. Double: rounding of n-term sums, n eps = 5e-14 and a factor for the inverse; float V: 6e-8 likewise. */
+static void compare(const far_scene_options *w, double bound, int single) {
+  far_scene s;
+  snapshot expected = {.n = {0}}, got = {.n = {0}};
+  assert_ok(far_scene_create(&s, w));
+  assert_true(s.lists.v.n_rows > 9 && s.tree.n_levels >= 4);
+  run_far(&s, reference, &expected);
+  for (int simd = FMM_SIMD_PLAIN; simd < FMM_N_SIMD; simd++) {
+    fmm_simd_cap((fmm_simd)simd);
+    if ((int)fmm_simd_level() != simd) break;
+    if (single) s.state.precision[FMM_PHASE_VLIST] = FMM_PRECISION_SINGLE;
+    memset(s.state.down_check, 77, (size_t)s.n_far * sizeof(double));
+    run_far(&s, optimised, &got);
+    for (int32_t box = 0; box < s.tree.n_boxes; box++) /* boxes without sources keep zeros: V gathers whole families */
+      if (s.tree.source_end[box] == s.tree.source_begin[box])
+        for (int i = 0; i < s.state.n_columns * s.operators->n; i++)
+          if (got.value[0][(int64_t)box * s.state.n_columns * s.operators->n + i] != 0) fail_msg("box %d has no sources but densities", box);
+    for (int i = 1; i < ARRAYS; i++) {
+      double d = difference(got.value[i], expected.value[i], got.n[i]);
+      if (!(d <= bound))
+        fail_msg("%s of %s, %s, order %d, %d columns, gradient %d, %s: %g above %g", optimised[i]->name, w->pair, w->distribution, w->order, w->columns,
+                 w->gradient, fmm_simd_name((fmm_simd)simd), d, bound);
+    }
+    free_snapshot(&got);
+  }
+  fmm_simd_cap(FMM_N_SIMD - 1);
+  free_snapshot(&expected);
+  far_scene_free(&s);
+}
+
+static void optimised_phases_match_the_references(void **state) {
+  static const char *const pairs[] = {"laplace", "stokes", "yukawa"}, *const distributions[] = {"uniform", "plummer", "sphere"};
+  for (int k = 0; k < 3; k++)
+    for (int d = 0; d < 3; d++)
+      compare(&(far_scene_options){.distribution = distributions[d], .densities = "signed", .pair = pairs[k], .n = 500, .n_targets = d == 1 ? 400 : 0,
+                                   .leaf_size = 9, .order = k == 1 ? 3 : 3 + d, .columns = 1 + 2 * (k == d), .gradient = d == 1, .threads = 2, .tolerance = 1e-14},
+              1e-11, 0);
+}
+
+static void single_precision_vlist_matches_to_single_rounding(void **state) {
+  compare(&(far_scene_options){.distribution = "uniform", .densities = "signed", .pair = "laplace", .n = 600, .leaf_size = 9, .order = 4, .columns = 2,
+                               .threads = 2, .tolerance = 1e-14},
+          2e-5, 1);
+}
+
+static void bits_do_not_depend_on_threads_or_on_how_rows_are_split(void **state) {
+  far_scene s;
+  snapshot one = {.n = {0}}, three = {.n = {0}};
+  assert_ok(far_scene_create(&s, &(far_scene_options){.distribution = "ellipsoid", .densities = "signed", .pair = "laplace", .n = 3000, .leaf_size = 12,
+                                                      .order = 4, .columns = 1, .gradient = 1, .threads = 1, .tolerance = 1e-14}));
+  run_far(&s, optimised, &one);
+  s.state.threads = 3;
+  run_far(&s, optimised, &three);
+  for (int i = 0; i < ARRAYS; i++) assert_memory_equal(one.value[i], three.value[i], (size_t)one.n[i] * sizeof(double));
+  int64_t rows = s.lists.v.n_rows, cut[] = {0, rows / 3, rows / 3 + 1, rows};
+  assert_ok(fmm_vlist_cpu.reserve(&s.state));
+  for (int i = 0; i < 3; i++) assert_ok(fmm_vlist_cpu.run(&s.state, cut[i], cut[i + 1]));
+  fmm_vlist_cpu.release(&s.state);
+  assert_memory_equal(s.state.down_check, one.value[1], (size_t)one.n[1] * sizeof(double));
+  free_snapshot(&one);
+  free_snapshot(&three);
+  far_scene_free(&s);
+}
+
+/* Orders and bounds: the far-field error that far_field_error.c measures for the order (test_operators), twice that for the worst placement. */
+static void whole_evaluations_match_direct_sums(void **state) {
+  static const struct { const char *distribution, *pair; int order; double bound; } cases[] = {
+      {"uniform", "laplace", 6, 1e-5}, {"ellipsoid", "laplace", 10, 1e-8}, {"plummer", "laplace", 14, 1e-11}, {"sphere", "stokes", 6, 2e-4}, {"uniform", "yukawa", 7, 3e-6}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    far_scene s;
+    double error[2];
+    assert_ok(far_scene_create(&s, &(far_scene_options){.distribution = cases[k].distribution, .densities = "signed", .pair = cases[k].pair, .n = 3000,
+                                                        .leaf_size = 40, .order = cases[k].order, .columns = 1, .gradient = 1, .threads = 2, .tolerance = 1e-14}));
+    const fmm_phase_impl *const all[] = {&fmm_up_cpu, &fmm_vlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu, &fmm_wlist_cpu, &fmm_ulist_cpu};
+    for (int i = 0; i < 6; i++) assert_ok(far_scene_run(&s, all[i]));
+    assert_ok(far_scene_error(&s, 300, error));
+    if (!(error[0] <= cases[k].bound && error[1] <= 5 * cases[k].bound))
+      fail_msg("%s %s order %d: %g and %g above %g", cases[k].distribution, cases[k].pair, cases[k].order, error[0], error[1], cases[k].bound);
+    far_scene_free(&s);
+  }
+}
+
+static void failing_memory_is_reported_and_leaks_nothing(void **state) {
+  far_scene s;
+  assert_ok(far_scene_create(&s, &(far_scene_options){.distribution = "uniform", .densities = "signed", .pair = "laplace", .n = 500, .leaf_size = 9,
+                                                      .order = 3, .columns = 1, .threads = 2, .tolerance = 1e-14}));
+  size_t before = fmm_memory_now();
+  for (int i = 0; i < ARRAYS; i++)
+    for (int nth = 1;; nth++) {
+      fmm_memory_fail_at(nth);
+      fmm_status status = optimised[i]->reserve(&s.state);
+      fmm_memory_fail_at(0);
+      if (status == FMM_OK) {
+        assert_true(nth > 3);
+        assert_true(fmm_memory_now() - before <= optimised[i]->bytes(&s.state) + 65536); /* small tables are not counted */
+        optimised[i]->release(&s.state);
+        break;
+      }
+      assert_int_equal(status, FMM_ERR_MEMORY);
+      assert_int_equal(fmm_memory_now(), before);
+    }
+  far_scene_free(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(optimised_phases_match_the_references),
+                                     cmocka_unit_test(single_precision_vlist_matches_to_single_rounding),
+                                     cmocka_unit_test(bits_do_not_depend_on_threads_or_on_how_rows_are_split),
+                                     cmocka_unit_test(whole_evaluations_match_direct_sums),
+                                     cmocka_unit_test(failing_memory_is_reported_and_leaks_nothing)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
