@@ -15,6 +15,13 @@ enum { FMM_CLUSTER_MIN_LEVEL = 4 };
 
 /* keys: n finest-level keys of overfull cells, ascending and distinct. *leaves: *n_leaves entries by (level, key); release with FMM_FREE. */
 fmm_status fmm_clusters_find(int64_t n, const uint64_t *keys, fmm_cluster_leaf **leaves, int64_t *n_leaves, int32_t *n_clusters);
+
+typedef struct fmm_sorted_keys { const uint64_t *key; int64_t n, most; } fmm_sorted_keys; /* finest-level keys; more than `most` in a cell are too many */
+
+/* The clusters worth a nested plan: as long as all pairs inside the smaller ones together are no more than a few times a whole U list's
+ * they stay plain leaves, so that many small clusters do not cost a plan each. set: sources, targets (the same arrays when they are the same).
+ * *leaves NULL when there are none. */
+fmm_status fmm_clusters_of_keys(const fmm_sorted_keys set[2], int threads, fmm_cluster_leaf **leaves, int64_t *n_leaves, int32_t *n_clusters);
 /* Index of a leaf, or -1. */
 int64_t fmm_cluster_search(int64_t n, const fmm_cluster_leaf *leaves, int level, uint64_t key);
 #endif

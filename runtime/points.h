@@ -33,4 +33,14 @@ void fmm_points_free(fmm_points *points);
 uint64_t fmm_key_spread(uint64_t v);
 uint64_t fmm_key_compact(uint64_t key); /* the x field; shift the key right by 1 or 2 for y and z */
 static inline uint64_t fmm_key_of(uint64_t i, uint64_t j, uint64_t k) { return fmm_key_spread(i) | fmm_key_spread(j) << 1 | fmm_key_spread(k) << 2; }
+
+/* First index in [begin, end) of sorted keys whose key is at least `key`; end when there is none. */
+static inline int64_t fmm_keys_lower_bound(const uint64_t *keys, int64_t begin, int64_t end, uint64_t key) {
+  while (begin < end) {
+    int64_t middle = begin + (end - begin) / 2;
+    if (keys[middle] < key) begin = middle + 1;
+    else end = middle;
+  }
+  return begin;
+}
 #endif

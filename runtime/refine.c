@@ -27,21 +27,11 @@ typedef struct building {
   int n_levels;
 } building;
 
-/* First index in [begin, end) of sorted keys whose key is at least `key`. */
-static int64_t lower_bound(const uint64_t *keys, int64_t begin, int64_t end, uint64_t key) {
-  while (begin < end) {
-    int64_t middle = begin + (end - begin) / 2;
-    if (keys[middle] < key) begin = middle + 1;
-    else end = middle;
-  }
-  return begin;
-}
-
 /* Borders of the eight children in one set of points. */
 static void child_borders(const building *b, const node *n, int level, int set, int64_t border[9]) {
   const int shift = 3 * (FMM_KEY_LEVEL - level - 1);
   border[0] = n->begin[set], border[8] = n->end[set];
-  for (uint64_t o = 1; o < 8; o++) border[o] = lower_bound(b->keys[set], border[o - 1], n->end[set], (n->key << 3 | o) << shift);
+  for (uint64_t o = 1; o < 8; o++) border[o] = fmm_keys_lower_bound(b->keys[set], border[o - 1], n->end[set], (n->key << 3 | o) << shift);
 }
 
 static int is_split(const building *b, const node *n, int level) {
@@ -191,46 +181,11 @@ static fmm_status index_clusters(fmm_tree *t) {
   return FMM_OK;
 }
 
-/* Appends the finest cells with more than q points of one set. out NULL: only counts. */
-static int64_t overfull_cells(const uint64_t *keys, int64_t n, int64_t q, int threads, uint64_t *out) {
-  int64_t count = 0;
-  if (!out) {
-#pragma omp parallel for num_threads(threads) reduction(+ : count) if (n > FMM_PARALLEL_MINIMUM)
-    for (int64_t i = 0; i < n - q; i++) count += keys[i] == keys[i + q] && (i == 0 || keys[i - 1] != keys[i]);
-    return count;
-  }
-  for (int64_t i = 0; i < n - q; i++)
-    if (keys[i] == keys[i + q] && (i == 0 || keys[i - 1] != keys[i])) out[count++] = keys[i];
-  return count;
-}
-
-/* Cells of a and b, both ascending and distinct, into out. */
-static int64_t unite(const uint64_t *a, int64_t na, const uint64_t *b, int64_t nb, uint64_t *out) {
-  int64_t i = 0, j = 0, n = 0;
-  while (i < na || j < nb) {
-    uint64_t key = j >= nb || (i < na && a[i] <= b[j]) ? a[i] : b[j];
-    i += i < na && a[i] == key, j += j < nb && b[j] == key;
-    out[n++] = key;
-  }
-  return n;
-}
-
 static fmm_status find_clusters(building *b) {
   fmm_tree *t = b->tree;
-  const int64_t *most = b->most;
   if (t->coincident) return FMM_OK;
-  int64_t ns = overfull_cells(b->keys[0], t->sources.n, most[0], b->threads, NULL);
-  int64_t nt = t->same_points ? 0 : overfull_cells(b->keys[1], t->targets.n, most[1], b->threads, NULL);
-  if (!ns && !nt) return FMM_OK;
-  uint64_t *cells = NULL;
-  FMM_TRY(FMM_ALLOCATE(&cells, 2 * (ns + nt), "overfull cells"));
-  overfull_cells(b->keys[0], t->sources.n, most[0], b->threads, cells);
-  if (nt) overfull_cells(b->keys[1], t->targets.n, most[1], b->threads, cells + ns);
-  uint64_t *all = cells + ns + nt;
-  int64_t n = unite(cells, ns, cells + ns, nt, all);
-  fmm_status status = fmm_clusters_find(n, all, &b->cluster_leaf, &b->n_cluster_leaves, &t->n_clusters);
-  FMM_FREE(&cells);
-  return status;
+  const fmm_sorted_keys set[2] = {{b->keys[0], t->sources.n, b->most[0]}, {b->keys[1], t->targets.n, b->most[1]}};
+  return fmm_clusters_of_keys(set, b->threads, &b->cluster_leaf, &b->n_cluster_leaves, &t->n_clusters);
 }
 
 fmm_status fmm_tree_refine(fmm_tree *tree, const uint64_t *source_keys, const uint64_t *target_keys, const int64_t most[2], int threads) {

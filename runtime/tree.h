@@ -5,8 +5,9 @@
  * every box, leaf or not, owns one contiguous range of the sorted sources and one of the sorted targets. A box with more than q sources
  * or more than q targets is split, down to level 21. Boxes with neither sources nor targets do not exist (the root always does).
  * In finest cells that are still overfull exactly coincident points are merged (densities summed, results copied; with normals, only
- * where these are equal too). Groups of cells that stay overfull become clusters (cluster.h): leaves whose pairs with each other
- * the U list leaves out and a nested plan over the cluster's own points adds.
+ * where these are equal too). Groups of cells that stay overfull, and whose direct sums would be costly, become clusters
+ * (cluster.h): leaves whose pairs with each other the U list leaves out and a nested plan over the cluster's own points adds. So more than q
+ * points are only in leaves of level 21 and in those of clusters.
  * Reference: Ying, Biros, Zorin, J. Comput. Phys. 196 (2004) 591; Lashuk et al. 2009. */
 #ifndef FMM_TREE_H
 #define FMM_TREE_H

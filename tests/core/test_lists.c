@@ -42,10 +42,15 @@ static void place_below_cells(int64_t i, double p[3]) { /* two groups a few fine
     if (i % 4 == 1) p[a] = 0.3 + 4e-6 * p[a];
     else if (i % 4 == 2) p[a] = 0.6 + 1e-8 * p[a];
 }
+static void place_nearly_all_below_cells(int64_t i, double p[3]) { /* so many that nested plans are worth it */
+  place_uniform(i, p);
+  for (int a = 0; a < 3 && i % 8; a++) p[a] = i % 8 < 5 ? 0.3 + 4e-6 * p[a] : 0.6 + 1e-8 * p[a];
+}
 static void place_together(int64_t i, double p[3]) { p[0] = p[1] = p[2] = 0.1; }
 
 static const scene scenes[] = {{"uniform", place_uniform}, {"shell", place_shell}, {"graded", place_graded}, {"two scales", place_two_scales},
-                               {"line", place_line}, {"below cells", place_below_cells}, {"together", place_together}};
+                               {"line", place_line}, {"below cells", place_below_cells}, {"nearly all below cells", place_nearly_all_below_cells},
+                               {"together", place_together}};
 enum { n_scenes = sizeof scenes / sizeof *scenes };
 
 static double *rows_of(const scene *s, int64_t n) {
@@ -189,6 +194,18 @@ static void every_pair_is_covered_once_when_targets_are_others(void **state) {
     }
 }
 
+static void clusters_are_among_the_covered(void **state) {
+  double *s = rows_of(&scenes[6], 1500);
+  fmm_tree t;
+  fmm_tree_options options = {1, 1};
+  assert_ok(fmm_tree_build(&t, 1500, s, NULL, 0, NULL, &options, 2));
+  assert_int_equal(t.n_clusters, 2);
+  fmm_tree_free(&t);
+  check_lists("nearly all below cells", 1500, s, 0, NULL, 1, 1, 4);
+  check_lists("nearly all below cells", 1500, s, 1000, s, 1, 1.2, 4);
+  free(s);
+}
+
 static void w_and_x_are_each_others_duals_on_a_graded_tree(void **state) {
   double *s = rows_of(&scenes[2], 3000);
   fmm_tree t;
@@ -252,6 +269,7 @@ static void memory_that_fails_anywhere_leaks_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_pair_is_covered_once_when_targets_are_the_sources),
                                      cmocka_unit_test(every_pair_is_covered_once_when_targets_are_others),
+                                     cmocka_unit_test(clusters_are_among_the_covered),
                                      cmocka_unit_test(w_and_x_are_each_others_duals_on_a_graded_tree),
                                      cmocka_unit_test(every_number_of_threads_makes_the_same_lists),
                                      cmocka_unit_test(memory_that_fails_anywhere_leaks_nothing)};

@@ -68,7 +68,7 @@ static void check_boxes(const fmm_tree *t) {
     leaves++;
     check_inside(t, &t->sources, i, t->source_begin[i], t->source_end[i]);
     check_inside(t, &t->targets, i, t->target_begin[i], t->target_end[i]);
-    if (t->cluster[i] < 0 && !t->coincident)
+    if (t->cluster[i] < 0 && !t->coincident && t->level[i] < FMM_KEY_LEVEL)
       assert_true(t->source_end[i] - s <= t->leaf_size && t->target_end[i] - e <= t->leaf_size);
   }
   assert_int_equal(leaves, t->n_leaves);
@@ -205,6 +205,18 @@ static void points_below_the_finest_cell_make_clusters_that_a_nested_tree_resolv
   free(rows);
 }
 
+static void many_small_overfull_cells_are_left_to_direct_sums(void **state) {
+  enum { n = 30000 };
+  double *rows = random_rows(n, 0, 1);
+  for (int64_t i = n - 1; i >= 0; i--)
+    for (int a = 0; a < 3; a++) rows[3 * i + a] = rows[3 * (i / 10) + a] * (1 + 1e-9 * (double)(i % 10)); /* ten in a cell each */
+  fmm_tree t;
+  build_and_check(n, rows, 0, NULL, 4, &t);
+  assert_true(t.n_clusters == 0 && t.n_levels == FMM_MAX_LEVELS && t.sources.n == n);
+  fmm_tree_free(&t);
+  free(rows);
+}
+
 static void wide_groups_of_overfull_cells_become_coarser_leaves(void **state) {
   enum { n = 20000 };
   double *rows = random_rows(n, 0, 5e-6); /* 10 finest cells wide */
@@ -297,6 +309,7 @@ int main(void) {
       cmocka_unit_test(sources_and_targets_apart_share_one_tree),
       cmocka_unit_test(coincident_points_are_merged_where_a_finest_cell_is_overfull),
       cmocka_unit_test(points_below_the_finest_cell_make_clusters_that_a_nested_tree_resolves),
+      cmocka_unit_test(many_small_overfull_cells_are_left_to_direct_sums),
       cmocka_unit_test(wide_groups_of_overfull_cells_become_coarser_leaves),
       cmocka_unit_test(first_row_that_is_not_finite_is_named),
       cmocka_unit_test(every_number_of_threads_builds_the_same_tree),
