@@ -7,13 +7,14 @@
 #include <time.h>
 
 #include "calib/bench.h"
+#include "calib/gpu.h"
 #include "calib/topology.h"
 #include "runtime/cores.h"
 #include "runtime/trace.h"
 
 /* Seconds in all, and of them for each microbenchmark. */
-typedef struct effort_budget { double total_s, bench_s, bench_effort; } effort_budget;
-static const effort_budget budgets[FMM_N_EFFORTS] = {{8, 0.12, 0.5}, {90, 1, 1}, {600, 4, 2}};
+typedef struct effort_budget { double total_s, bench_s, bench_effort; int gpu_repeats; } effort_budget;
+static const effort_budget budgets[FMM_N_EFFORTS] = {{8, 0.12, 0.5, 3}, {90, 1, 1, 5}, {600, 4, 2, 11}};
 
 typedef struct measured_rate { const fmm_bench *bench; fmm_rate *rate; } measured_rate;
 
@@ -47,29 +48,52 @@ static void describe(const fmm_topology *topology, fmm_effort effort, int thread
   snprintf(cpu->name, sizeof cpu->name, "%s", topology->identity.cpu_model);
 }
 
-/* The sweep's part of the whole progress: from where the benchmarks ended to 1. */
-typedef struct sweep_progress { fmm_progress *progress; void *context; double from; } sweep_progress;
+/* One sweep's part of the whole progress. */
+typedef struct sweep_progress { fmm_progress *progress; void *context; double from, to; } sweep_progress;
 static int report_sweep(void *context, const char *what, double fraction) {
   sweep_progress *p = context;
-  return p->progress ? p->progress(p->context, what, p->from + (1 - p->from) * fraction) : 0;
+  return p->progress ? p->progress(p->context, what, p->from + (p->to - p->from) * fraction) : 0;
+}
+
+/* One calibration under way. */
+typedef struct session { const effort_budget *budget; fmm_effort effort; int threads; double start_s; fmm_progress *progress; void *context; } session;
+
+/* Sweep and fit of one device, until `until` seconds of the session. */
+static fmm_status fit_device(const session *s, fmm_device device, double until_s, fmm_machine *m) {
+  fmm_samples samples = {0};
+  double spent = fmm_now_s() - s->start_s;
+  sweep_progress report = {s->progress, s->context, fmin(spent / s->budget->total_s, 1), fmin(until_s / s->budget->total_s, 1)};
+  fmm_status status = fmm_sweep(m, device, s->effort, s->threads, until_s - spent, report_sweep, &report, &samples);
+  if (status == FMM_OK) status = fmm_fit_samples(&samples, device, &m->device[device]);
+  fmm_samples_free(&samples);
+  return status;
+}
+
+/* A GPU that is there but fails is left out, with the reason in the profile; only the lack of host memory and interruption end the calibration. */
+static fmm_status calibrate_gpu(const session *s, fmm_machine *m) {
+  fmm_device_rates *gpu = &m->device[FMM_DEVICE_GPU];
+  fmm_status status = fit_device(s, FMM_DEVICE_GPU, s->budget->total_s, m);
+  if (status == FMM_OK) status = fmm_gpu_driving_slowdown(m, s->threads, &gpu->driving_slowdown);
+  if (status == FMM_OK || status == FMM_ERR_INTERRUPTED) return status;
+  snprintf(m->source, sizeof m->source, "GPU left out: %.400s", fmm_last_error());
+  memset(gpu, 0, sizeof *gpu);
+  return FMM_OK;
 }
 
 fmm_status fmm_calibrate(fmm_effort effort, int threads, fmm_progress *progress, void *context, fmm_machine *machine) {
-  const effort_budget *budget = &budgets[effort];
-  double start = fmm_now_s();
+  const session s = {&budgets[effort], effort, threads, fmm_now_s(), progress, context};
   fmm_topology topology;
   fmm_machine m;
-  fmm_samples samples = {0};
   FMM_TRY(fmm_topology_read(&topology));
   describe(&topology, effort, threads, &m);
-  FMM_TRY(measure_rates(budget, threads, progress, context, &m.device[FMM_DEVICE_CPU]));
-  double spent = fmm_now_s() - start;
-  sweep_progress report = {progress, context, fmin(spent / budget->total_s, 1)};
-  fmm_status status = fmm_sweep(&m, effort, threads, budget->total_s - spent, report_sweep, &report, &samples);
-  if (status == FMM_OK) status = fmm_fit_samples(&samples, FMM_DEVICE_CPU, &m.device[FMM_DEVICE_CPU]);
-  fmm_samples_free(&samples);
-  if (status == FMM_OK) *machine = m;
-  return status;
+  FMM_TRY(measure_rates(s.budget, threads, progress, context, &m.device[FMM_DEVICE_CPU]));
+  if (fmm_gpu_rates(s.budget->gpu_repeats, &m.device[FMM_DEVICE_GPU]) != FMM_OK) m.device[FMM_DEVICE_GPU].present = 0;
+  int has_gpu = m.device[FMM_DEVICE_GPU].present;
+  double spent = fmm_now_s() - s.start_s, left = fmax(s.budget->total_s - spent, 0);
+  FMM_TRY(fit_device(&s, FMM_DEVICE_CPU, spent + (has_gpu ? left / 2 : left), &m));
+  if (has_gpu) FMM_TRY(calibrate_gpu(&s, &m));
+  *machine = m;
+  return FMM_OK;
 }
 
 static void say(fmm_announce *announce, void *context, const char *format, const char *value) {

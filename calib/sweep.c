@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "calib/bench.h"
+#include "calib/gpu.h"
 #include "runtime/generate.h"
 #include "runtime/plan.h"
 
 enum { FEWEST_CASES = 3, REPEATS = 3, SEED = 1 };
 
-static fmm_options options_of(const fmm_sweep_case *c, int threads, fmm_precision precision) {
+static fmm_options options_of(const fmm_sweep_case *c, fmm_device device, int threads, fmm_precision precision) {
   fmm_options o;
   fmm_options_init(&o);
   o.order = c->order;
@@ -19,7 +20,7 @@ static fmm_options options_of(const fmm_sweep_case *c, int threads, fmm_precisio
   o.precision = precision;
   o.tolerance = precision == FMM_PRECISION_DOUBLE ? 1e-11 : 1e-4; /* full-accuracy pairs in double, single where single serves */
   o.density_sign = FMM_DENSITY_NONNEGATIVE;
-  o.schedule = FMM_SCHEDULE_CPU;
+  o.schedule = device == FMM_DEVICE_GPU ? FMM_SCHEDULE_GPU : FMM_SCHEDULE_CPU;
   o.threads = threads;
   o.oversubscribe = 1;
   return o;
@@ -36,16 +37,24 @@ static fmm_sweep_sample features(const fmm_plan *plan, fmm_phase phase) {
   return f;
 }
 
+/* On the GPU phases are timed one after the other, not as a normal execution overlaps them. */
+static fmm_status execute_once(fmm_plan *plan, const double *densities, double *potential, double seconds[FMM_N_PHASES]) {
+  if (plan->setup->gpu) return fmm_gpu_phases_apart(plan->setup, densities, potential, seconds);
+  FMM_TRY(fmm_plan_execute(plan, densities, potential, NULL));
+  memcpy(seconds, plan->setup->info.phase_measured_s, sizeof plan->setup->info.phase_measured_s);
+  return FMM_OK;
+}
+
 /* Seconds of every phase, seconds[phase][run]: one execution to warm up, then repeats until *n of them or patience_s are spent; when the warm-up took
  * longer than that, it has to do. */
 static fmm_status execute(fmm_plan *plan, const double *densities, double *potential, double patience_s, double seconds[FMM_N_PHASES][REPEATS], int *n) {
-  double start = fmm_now_s();
+  double start = fmm_now_s(), once[FMM_N_PHASES];
   *n = 0;
   for (int run = 0; run <= REPEATS; run++) {
-    FMM_TRY(fmm_plan_execute(plan, densities, potential, NULL));
+    FMM_TRY(execute_once(plan, densities, potential, once));
     double spent = fmm_now_s() - start;
     if (run == 0 && spent < patience_s) continue;
-    for (int phase = 0; phase < FMM_N_PHASES; phase++) seconds[phase][*n] = plan->setup->info.phase_measured_s[phase];
+    for (int phase = 0; phase < FMM_N_PHASES; phase++) seconds[phase][*n] = once[phase];
     ++*n;
     if (spent >= patience_s) break;
   }
@@ -69,11 +78,11 @@ static fmm_status measure(fmm_plan *plan, const double *densities, double *poten
 }
 
 /* What a sweep runs with: machine, threads, patience with one plan's executions. */
-typedef struct sweep { const fmm_machine *rates; int threads; double patience_s; fmm_samples *samples; } sweep;
+typedef struct sweep { const fmm_machine *rates; fmm_device device; int threads; double patience_s; fmm_samples *samples; } sweep;
 
 static fmm_status run_precision(const sweep *w, const fmm_sweep_case *c, fmm_precision precision, const double *points, const double *densities,
                                 double *potential) {
-  fmm_options options = options_of(c, w->threads, precision);
+  fmm_options options = options_of(c, w->device, w->threads, precision);
   fmm_plan *plan = NULL;
   fmm_status status = fmm_plan_create_with(&plan, &options, w->rates);
   if (status == FMM_OK) status = fmm_plan_set_points(plan, c->n_points, points, NULL, 0, NULL);
@@ -106,15 +115,15 @@ static fmm_status report(fmm_progress *progress, void *context, const fmm_sweep_
   return FMM_OK;
 }
 
-fmm_status fmm_sweep(const fmm_machine *rates, fmm_effort effort, int threads, double budget_s, fmm_progress *progress, void *context,
-                     fmm_samples *samples) {
-  sweep w = {rates, threads, budget_s / 40, samples};
+fmm_status fmm_sweep(const fmm_machine *rates, fmm_device device, fmm_effort effort, int threads, double budget_s, fmm_progress *progress,
+                     void *context, fmm_samples *samples) {
+  sweep w = {rates, device, threads, budget_s / 40, samples};
   double start = fmm_now_s(), longest = 0;
   int total = 1;
   for (int i = 0; i < total; i++) {
     double begin = fmm_now_s() - start;
     if (i >= FEWEST_CASES && begin + longest > budget_s) break; /* the next one may be as long as the longest so far */
-    fmm_sweep_case c = fmm_sweep_case_at(effort, threads, i, &total);
+    fmm_sweep_case c = fmm_sweep_case_at(device, effort, threads, i, &total);
     FMM_TRY(report(progress, context, &c, begin < budget_s ? begin / budget_s : 1));
     FMM_TRY(run_case(&w, &c));
     double taken = fmm_now_s() - start - begin;

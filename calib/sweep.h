@@ -18,12 +18,12 @@ typedef struct fmm_samples { int n, n_runs, room; fmm_sweep_sample *sample; } fm
 
 /* One combination: what fmm_sweep_case gives for position i of a grid of `*total` combinations. */
 typedef struct fmm_sweep_case { const char *distribution; int64_t n_points; int leaf_size, order; int held_out; } fmm_sweep_case;
-fmm_sweep_case fmm_sweep_case_at(fmm_effort effort, int threads, int position, int *total);
+fmm_sweep_case fmm_sweep_case_at(fmm_device device, fmm_effort effort, int threads, int position, int *total);
 
-/* Runs combinations until budget_s is spent (at least three, so that one is held out). `rates` gives the model its rates; its constants are ignored.
- * samples: empty on entry; release with fmm_samples_free, also after a failure. */
-fmm_status fmm_sweep(const fmm_machine *rates, fmm_effort effort, int threads, double budget_s, fmm_progress *progress, void *context,
-                     fmm_samples *samples);
+/* Runs combinations with every phase on `device` until budget_s is spent (at least three, so that one is held out). `rates` gives the model its
+ * rates; its constants are ignored. samples: grows; release with fmm_samples_free, also after a failure. */
+fmm_status fmm_sweep(const fmm_machine *rates, fmm_device device, fmm_effort effort, int threads, double budget_s, fmm_progress *progress,
+                     void *context, fmm_samples *samples);
 fmm_status fmm_samples_add(fmm_samples *samples, const fmm_sweep_sample *sample);
 void fmm_samples_free(fmm_samples *samples);
 

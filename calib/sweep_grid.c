@@ -5,12 +5,15 @@
 
 enum { MOST_VALUES = 8, DISTRIBUTIONS = 2 };
 
-/* Zero-terminated values of each axis; points are multiplied for machines of many cores. */
+/* Zero-terminated values of each axis, by device; points are multiplied for CPUs of many cores. */
 typedef struct sweep_grid { int64_t n_points[MOST_VALUES]; int leaf_size[MOST_VALUES], order[MOST_VALUES]; } sweep_grid;
-static const sweep_grid grids[FMM_N_EFFORTS] = {
-    {{12000, 25000, 50000}, {40, 80, 160}, {4, 6, 8}},
-    {{20000, 50000, 120000, 300000}, {30, 60, 120, 240}, {4, 6, 8, 10}},
-    {{20000, 60000, 200000, 500000, 1000000}, {25, 50, 100, 200, 400}, {3, 4, 6, 8, 10, 12}},
+static const sweep_grid grids[FMM_N_DEVICES][FMM_N_EFFORTS] = {
+    {{{12000, 25000, 50000}, {40, 80, 160}, {4, 6, 8}},
+     {{20000, 50000, 120000, 300000}, {30, 60, 120, 240}, {4, 6, 8, 10}},
+     {{20000, 60000, 200000, 500000, 1000000}, {25, 50, 100, 200, 400}, {3, 4, 6, 8, 10, 12}}},
+    {{{50000, 150000, 500000}, {60, 150, 400}, {4, 6, 8}}, /* a GPU is not filled by fewer */
+     {{50000, 150000, 500000, 1500000}, {50, 120, 250, 500}, {4, 6, 8, 10}},
+     {{50000, 150000, 500000, 1500000, 4000000}, {40, 80, 150, 300, 600}, {3, 4, 6, 8, 10, 12}}},
 };
 static const char *const names[FMM_N_EFFORTS] = {"quick", "standard", "thorough"};
 static const char *const distributions[DISTRIBUTIONS] = {"ellipsoid", "uniform"}; /* all six phases; the trees of the 2014 model */
@@ -59,8 +62,8 @@ static int is_held_out(int position) {
 /* Four cores a unit: the same time a combination, roughly, on small and large machines. */
 static int64_t scale_points(int64_t n, int threads) { return n * (threads < 8 ? 1 : threads > 64 ? 16 : threads / 4); }
 
-fmm_sweep_case fmm_sweep_case_at(fmm_effort effort, int threads, int position, int *total) {
-  const sweep_grid *g = &grids[effort];
+fmm_sweep_case fmm_sweep_case_at(fmm_device device, fmm_effort effort, int threads, int position, int *total) {
+  const sweep_grid *g = &grids[device][effort];
   int nn = count_points(g->n_points), nq = count(g->leaf_size), np = count(g->order), n = DISTRIBUTIONS * nn * nq * np;
   int index = (int)((int64_t)position * golden_step(n) % n);
   *total = n;
@@ -68,6 +71,6 @@ fmm_sweep_case fmm_sweep_case_at(fmm_effort effort, int threads, int position, i
   c.distribution = distributions[index % DISTRIBUTIONS], index /= DISTRIBUTIONS;
   c.order = g->order[index % np], index /= np;
   c.leaf_size = g->leaf_size[index % nq], index /= nq;
-  c.n_points = scale_points(g->n_points[index], threads);
+  c.n_points = device == FMM_DEVICE_CPU ? scale_points(g->n_points[index], threads) : g->n_points[index];
   return c;
 }

@@ -7,10 +7,10 @@
 static void every_prefix_of_the_sweep_is_well_spread(void **state) {
   for (fmm_effort effort = FMM_EFFORT_QUICK; effort < FMM_N_EFFORTS; effort++) {
     int total, orders[32] = {0}, held_out = 0, ellipsoids = 0;
-    fmm_sweep_case_at(effort, 2, 0, &total);
+    fmm_sweep_case_at(FMM_DEVICE_CPU, effort, 2, 0, &total);
     assert_true(total >= 54);
     for (int i = 0; i < 18; i++) {
-      fmm_sweep_case c = fmm_sweep_case_at(effort, 2, i, &total);
+      fmm_sweep_case c = fmm_sweep_case_at(FMM_DEVICE_CPU, effort, 2, i, &total);
       assert_in_range(c.order, 3, 12);
       orders[c.order]++;
       held_out += c.held_out;
@@ -19,16 +19,16 @@ static void every_prefix_of_the_sweep_is_well_spread(void **state) {
     for (int p = 4; p <= 8; p += 2) assert_true(orders[p] >= 1);
     assert_int_equal(held_out, 6);
     assert_in_range(ellipsoids, 6, 12);
-    assert_int_equal(fmm_sweep_case_at(effort, 2, 0, &total).held_out, 0);
+    assert_int_equal(fmm_sweep_case_at(FMM_DEVICE_CPU, effort, 2, 0, &total).held_out, 0);
   }
 }
 
 static void the_sweep_visits_every_combination_once(void **state) {
   int total;
-  fmm_sweep_case_at(FMM_EFFORT_STANDARD, 2, 0, &total);
+  fmm_sweep_case_at(FMM_DEVICE_CPU, FMM_EFFORT_STANDARD, 2, 0, &total);
   for (int i = 0; i < total; i++)
     for (int j = 0; j < i; j++) {
-      fmm_sweep_case a = fmm_sweep_case_at(FMM_EFFORT_STANDARD, 2, i, &total), b = fmm_sweep_case_at(FMM_EFFORT_STANDARD, 2, j, &total);
+      fmm_sweep_case a = fmm_sweep_case_at(FMM_DEVICE_CPU, FMM_EFFORT_STANDARD, 2, i, &total), b = fmm_sweep_case_at(FMM_DEVICE_CPU, FMM_EFFORT_STANDARD, 2, j, &total);
       assert_false(a.n_points == b.n_points && a.leaf_size == b.leaf_size && a.order == b.order && !strcmp(a.distribution, b.distribution));
     }
 }
@@ -36,13 +36,13 @@ static void the_sweep_visits_every_combination_once(void **state) {
 static void held_out_runs_meet_every_value_of_every_axis_and_so_do_the_others(void **state) {
   for (fmm_effort effort = FMM_EFFORT_QUICK; effort < FMM_N_EFFORTS; effort++) {
     int total, order[2][32] = {{0}}, leaf[2][1024] = {{0}}, uniform[2] = {0};
-    fmm_sweep_case_at(effort, 2, 0, &total);
+    fmm_sweep_case_at(FMM_DEVICE_CPU, effort, 2, 0, &total);
     for (int i = 0; i < total; i++) {
-      fmm_sweep_case c = fmm_sweep_case_at(effort, 2, i, &total);
+      fmm_sweep_case c = fmm_sweep_case_at(FMM_DEVICE_CPU, effort, 2, i, &total);
       order[c.held_out][c.order]++, leaf[c.held_out][c.leaf_size]++, uniform[c.held_out] += c.distribution[0] == 'u';
     }
     for (int i = 0; i < total; i++) {
-      fmm_sweep_case c = fmm_sweep_case_at(effort, 2, i, &total);
+      fmm_sweep_case c = fmm_sweep_case_at(FMM_DEVICE_CPU, effort, 2, i, &total);
       for (int held_out = 0; held_out < 2; held_out++) assert_true(order[held_out][c.order] && leaf[held_out][c.leaf_size] && uniform[held_out]);
     }
   }
@@ -50,7 +50,7 @@ static void held_out_runs_meet_every_value_of_every_axis_and_so_do_the_others(vo
 
 static void more_threads_get_more_points(void **state) {
   int total;
-  fmm_sweep_case small = fmm_sweep_case_at(FMM_EFFORT_QUICK, 2, 5, &total), large = fmm_sweep_case_at(FMM_EFFORT_QUICK, 16, 5, &total);
+  fmm_sweep_case small = fmm_sweep_case_at(FMM_DEVICE_CPU, FMM_EFFORT_QUICK, 2, 5, &total), large = fmm_sweep_case_at(FMM_DEVICE_CPU, FMM_EFFORT_QUICK, 16, 5, &total);
   assert_true(large.n_points == 4 * small.n_points);
   assert_int_equal(large.order, small.order);
 }

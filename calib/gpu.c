@@ -1,0 +1,99 @@
+/* GPU measurements (gpu.h). */
+#include "calib/gpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "calib/bench.h"
+#include "runtime/generate.h"
+#include "runtime/node.h"
+
+enum { MOST_REPEATS = 15 };
+
+/* ---- rates ---- */
+
+fmm_status fmm_gpu_rates(int repeats, fmm_device_rates *gpu) {
+  fmm_machine m;
+  memset(&m, 0, sizeof m);
+  FMM_TRY(fmm_node_gpu(0, 0, &m));
+  *gpu = m.device[FMM_DEVICE_GPU];
+  memset(gpu->constant, 0, sizeof gpu->constant);
+  if (!gpu->present) return FMM_OK;
+  const double pair_flops = fmm_pair_infos[0]->flops; /* laplace's */
+  fmm_rate *const rate[FMM_GPU_N_RATES] = {
+      [FMM_GPU_RATE_FMA_DOUBLE] = &gpu->fma_flops_per_s[0], [FMM_GPU_RATE_FMA_SINGLE] = &gpu->fma_flops_per_s[1],
+      [FMM_GPU_RATE_PAIR_DOUBLE] = &gpu->pair_flops_per_s[0], [FMM_GPU_RATE_PAIR_SINGLE] = &gpu->pair_flops_per_s[1],
+      [FMM_GPU_RATE_MEMORY] = &gpu->memory_bytes_per_s, [FMM_GPU_RATE_H2D] = &gpu->h2d_bytes_per_s,
+      [FMM_GPU_RATE_D2H] = &gpu->d2h_bytes_per_s, [FMM_GPU_RATE_LAUNCH] = &gpu->launch_s};
+  for (int i = 0; i < FMM_GPU_N_RATES; i++) {
+    double values[MOST_REPEATS];
+    int n = repeats < MOST_REPEATS ? repeats : MOST_REPEATS;
+    for (int r = 0; r < n; r++) FMM_TRY(fmm_gpu_measure(0, 0, (fmm_gpu_rate)i, &values[r]));
+    *rate[i] = fmm_median_rate(n, values);
+    if (i == FMM_GPU_RATE_PAIR_DOUBLE || i == FMM_GPU_RATE_PAIR_SINGLE) rate[i]->value *= pair_flops;
+  }
+  return FMM_OK;
+}
+
+/* ---- phases ---- */
+
+static fmm_status run(fmm_setup *s, fmm_phase phase) { return s->gpu_rows[phase] > 0 ? fmm_gpu_run(s->gpu, phase, 0, s->gpu_rows[phase]) : FMM_OK; }
+
+fmm_status fmm_gpu_phases_apart(fmm_setup *s, const double *densities, double *results, double seconds[FMM_N_PHASES]) {
+  static const fmm_phase first[] = {FMM_PHASE_UP, FMM_PHASE_XLIST, FMM_PHASE_VLIST, FMM_PHASE_DOWN}; /* one stream, one after the other */
+  FMM_TRY(fmm_gpu_begin(s->gpu, densities, FMM_MEMORY_HOST));
+  for (int i = 0; i < 4; i++) FMM_TRY(run(s, first[i]));
+  FMM_TRY(fmm_gpu_fetch(s->gpu, FMM_GPU_POTENTIAL, results)); /* nothing of it is wanted but its end */
+  FMM_TRY(fmm_gpu_wait(s->gpu, FMM_GPU_POTENTIAL));
+  FMM_TRY(run(s, FMM_PHASE_WLIST));
+  FMM_TRY(run(s, FMM_PHASE_ULIST));
+  FMM_TRY(fmm_gpu_finish(s->gpu));
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+    double begin = 0, end = 0;
+    FMM_TRY(fmm_gpu_phase_span(s->gpu, (fmm_phase)phase, &begin, &end));
+    seconds[phase] = end > begin ? end - begin : 0;
+  }
+  return FMM_OK;
+}
+
+/* ---- slowdown ---- */
+
+/* Fastest of some executions: seconds of the phases that hybrid1 leaves on the CPU. */
+static fmm_status cpu_seconds(const fmm_machine *machine, int threads, fmm_schedule_kind schedule, int64_t n, const double *points,
+                              const double *densities, double *potential, double *seconds) {
+  enum { RUNS = 5 };
+  fmm_options o;
+  fmm_plan *plan = NULL;
+  fmm_status status = fmm_options_init(&o);
+  o.order = 6, o.leaf_size = 200, o.root_scale = 1, o.precision = FMM_PRECISION_DOUBLE, o.schedule = schedule, o.threads = threads;
+  *seconds = INFINITY;
+  if (status == FMM_OK) status = fmm_plan_create_with(&plan, &o, machine);
+  if (status == FMM_OK) status = fmm_plan_set_points(plan, n, points, NULL, 0, NULL);
+  for (int run_number = 0; status == FMM_OK && run_number < RUNS; run_number++) {
+    status = fmm_plan_execute(plan, densities, potential, NULL);
+    if (status != FMM_OK) break;
+    const double *t = plan->setup->info.phase_measured_s;
+    *seconds = fmin(*seconds, t[FMM_PHASE_UP] + t[FMM_PHASE_VLIST] + t[FMM_PHASE_DOWN]);
+  }
+  fmm_plan_destroy(&plan);
+  return status;
+}
+
+fmm_status fmm_gpu_driving_slowdown(const fmm_machine *machine, int threads, double *factor) {
+  enum { N = 200000 };
+  double *points = NULL, *densities = NULL, *potential = NULL, alone, driving;
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&points, 3 * N, "the points of the calibration"));
+  FMM_CHECK(FMM_ALLOCATE(&densities, N, "the densities of the calibration"));
+  FMM_CHECK(FMM_ALLOCATE(&potential, N, "the potentials of the calibration"));
+  FMM_CHECK(fmm_generate_points("uniform", N, 1, points, threads));
+  FMM_CHECK(fmm_generate_densities("unit", N, 1, densities, threads));
+  FMM_CHECK(cpu_seconds(machine, threads, FMM_SCHEDULE_CPU, N, points, densities, potential, &alone));
+  FMM_CHECK(cpu_seconds(machine, threads, FMM_SCHEDULE_HYBRID1, N, points, densities, potential, &driving));
+  *factor = fmax(1, driving / alone);
+done:
+  FMM_FREE(&points);
+  FMM_FREE(&densities);
+  FMM_FREE(&potential);
+  return status;
+}
