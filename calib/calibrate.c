@@ -105,11 +105,15 @@ static void say(fmm_announce *announce, void *context, const char *format, const
 fmm_status fmm_profile_obtain(const char *explicit_path, fmm_announce *announce, fmm_progress *progress, void *context, fmm_machine *machine) {
   char fingerprint[FMM_FINGERPRINT_CHARS], path[512];
   int found = 0;
+  fmm_machine m;
   fmm_fingerprint(fingerprint);
   FMM_TRY(fmm_profile_find(explicit_path, fingerprint, path, &found));
-  if (found) return fmm_profile_load(path, machine);
+  if (found) {
+    FMM_TRY(fmm_profile_load(path, &m));
+    FMM_TRY(fmm_profile_check_native(&m, fingerprint));
+    return *machine = m, FMM_OK;
+  }
   say(announce, context, "no profile of this machine yet: measuring it quickly (about 10 s; fmm-calibrate does it thoroughly)%s", "");
-  fmm_machine m;
   FMM_TRY(fmm_calibrate(FMM_EFFORT_QUICK, fmm_cores_allowed(), progress, context, &m));
   if (fmm_profile_user_path(fingerprint, path) == FMM_OK && fmm_profile_save(path, &m) == FMM_OK) {
     snprintf(m.path, sizeof m.path, "%s", path);

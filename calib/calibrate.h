@@ -9,7 +9,7 @@ fmm_status fmm_calibrate(fmm_effort effort, int threads, fmm_progress *progress,
 
 /* The profile that a command should use: found by the rules of fmm_profile_find; with none, a quick calibration that is kept at the user's path
  * (`announce`, if not NULL, is told in one line before and after; a profile that cannot be kept is used all the same). A profile that is found but
- * cannot be read is an error, never silently replaced. machine->path is where it lies ("" when it could not be kept). */
+ * damaged or of other hardware is an error, never silently replaced. machine->path is where it lies ("" when it could not be kept). */
 typedef void fmm_announce(void *context, const char *line);
 fmm_status fmm_profile_obtain(const char *explicit_path, fmm_announce *announce, fmm_progress *progress, void *context, fmm_machine *machine);
 #endif

@@ -1,0 +1,93 @@
+/* Calibration from end to end, quick: a whole and valid profile, kept where it is sought, loaded the next time; stopped when asked; foreign and
+ * damaged profiles refused. No times are judged. */
+#include "test.h"
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "calib/calibrate.h"
+#include "runtime/cores.h"
+#include "runtime/identity.h"
+#include "runtime/memory.h"
+
+static char state_home[512], said[4096];
+
+static int in_own_state_home(void **state) {
+  char name[] = "fmm_state_XXXXXX";
+  if (!mkdtemp(name) || !realpath(name, state_home)) return 1;
+  setenv("XDG_STATE_HOME", state_home, 1);
+  unsetenv("FMM_PROFILE");
+  said[0] = 0;
+  return 0;
+}
+
+static int remove_state_home(void **state) {
+  char command[600];
+  snprintf(command, sizeof command, "rm -rf '%s'", state_home);
+  return system(command);
+}
+
+static void hear(void *context, const char *line) { strncat(said, line, sizeof said - strlen(said) - 1); }
+
+static void without_a_profile_the_machine_is_measured_once_and_kept(void **state) {
+  fmm_machine first, second;
+  char fingerprint[FMM_FINGERPRINT_CHARS], path[512];
+  size_t before = fmm_memory_now();
+  fmm_fingerprint(fingerprint);
+  assert_ok(fmm_profile_user_path(fingerprint, path));
+  assert_ok(fmm_profile_obtain(NULL, hear, NULL, NULL, &first));
+  assert_int_equal(fmm_memory_now(), before);
+  assert_string_equal(first.path, path);
+  assert_non_null(strstr(said, "no profile"));
+  assert_non_null(strstr(said, path));
+  assert_ok(fmm_machine_check(&first));
+  assert_string_equal(first.fingerprint, fingerprint);
+  assert_string_equal(first.effort, "quick");
+  assert_int_equal(first.device[FMM_DEVICE_CPU].units, fmm_cores_allowed());
+  for (int k = 0; k < FMM_N_PRECISIONS; k++) {
+    const fmm_constant *u = &first.device[FMM_DEVICE_CPU].constant[FMM_PHASE_ULIST][k];
+    assert_true(u->value > 0 && u->n_fit >= 2 && u->n_held_out >= 1);
+    assert_true(isfinite(u->median_error) && u->p90_error >= u->median_error);
+  }
+
+  said[0] = 0;
+  assert_ok(fmm_profile_obtain(NULL, hear, NULL, NULL, &second));
+  assert_string_equal(said, ""); /* loaded, not measured */
+  assert_true(second.device[FMM_DEVICE_CPU].memory_bytes_per_s.value == first.device[FMM_DEVICE_CPU].memory_bytes_per_s.value);
+  assert_true(second.device[FMM_DEVICE_CPU].constant[FMM_PHASE_VLIST][0].value == first.device[FMM_DEVICE_CPU].constant[FMM_PHASE_VLIST][0].value);
+  assert_true(second.created_unix_s == first.created_unix_s);
+}
+
+static int stop_at_second(void *context, const char *what, double fraction) {
+  assert_true(fraction >= 0 && fraction <= 1);
+  return ++*(int *)context == 2;
+}
+
+static void a_calibration_stops_when_asked(void **state) {
+  int calls = 0;
+  size_t before = fmm_memory_now();
+  fmm_machine machine = {.schema = -7};
+  assert_int_equal(fmm_calibrate(FMM_EFFORT_QUICK, 1, stop_at_second, &calls, &machine), FMM_ERR_INTERRUPTED);
+  assert_int_equal(machine.schema, -7);
+  assert_int_equal(fmm_memory_now(), before);
+}
+
+static void foreign_and_damaged_profiles_are_refused_and_not_replaced(void **state) {
+  fmm_machine machine;
+  assert_int_equal(fmm_profile_obtain(FMM_TEST_MACHINES "/cpu-2-cores.json", hear, NULL, NULL, &machine), FMM_ERR_PROFILE);
+  assert_non_null(strstr(fmm_last_error(), "cpu-2-cores.json"));
+  assert_non_null(strstr(fmm_last_error(), "fmm-calibrate"));
+  char path[600];
+  snprintf(path, sizeof path, "%s/damaged.json", state_home);
+  FILE *f = fopen(path, "w");
+  fputs("{\"schema\": 1", f);
+  fclose(f);
+  assert_int_equal(fmm_profile_obtain(path, hear, NULL, NULL, &machine), FMM_ERR_PROFILE);
+  assert_string_equal(said, "");
+}
+
+#define OWN_STATE(test) cmocka_unit_test_setup_teardown(test, in_own_state_home, remove_state_home)
+int main(void) {
+  const struct CMUnitTest tests[] = {OWN_STATE(without_a_profile_the_machine_is_measured_once_and_kept), OWN_STATE(a_calibration_stops_when_asked),
+                                     OWN_STATE(foreign_and_damaged_profiles_are_refused_and_not_replaced)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
