@@ -2,6 +2,7 @@
 #ifndef FMM_PAIR_BLOCK_H
 #define FMM_PAIR_BLOCK_H
 #include <stdalign.h>
+#include <string.h>
 
 #include "kernels/pair/pair_simd.h"
 
@@ -10,6 +11,7 @@ typedef double fmm_pair_rows[FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS][FMM_PAI
 typedef struct fmm_pair_block {
   alignas(64) double target[3][FMM_PAIR_BLOCK];
   alignas(64) fmm_pair_rows sums; /* [value*n_columns + column] */
+  alignas(64) double density[FMM_PAIR_MAX_COMPONENTS][FMM_PAIR_BLOCK]; /* both directions: of the targets as sources, one column */
   const double *x;                /* where the first target's x came from: tells whether targets and sources are the same points */
   double extent[3][2];            /* of the targets, lowest and highest; single only */
   int n, n_values, column, n_columns; /* column: the chunk's first */
@@ -18,12 +20,40 @@ typedef struct fmm_pair_block {
 
 /* Adds one range of sources to the block's sums. */
 typedef void fmm_pair_range_function(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s);
-fmm_pair_range_function fmm_pair_range_double, fmm_pair_range_single;
+fmm_pair_range_function fmm_pair_range_double, fmm_pair_range_single, fmm_pair_range_reference;
+
+/* Both directions at once: sums on the sources, row [value], at most FMM_PAIR_BACK / n_values sources. */
+typedef struct fmm_pair_back {
+  alignas(64) double sums[FMM_PAIR_MAX_VALUES][FMM_PAIR_BACK];
+  alignas(64) unsigned char lanes[FMM_PAIR_BACK * 64]; /* workspace of the kernels */
+} fmm_pair_back;
+
+/* Both directions in single precision: adds to b->sums and writes back->sums, or returns 0 and does neither when the piece must go to double. */
+int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s, fmm_pair_back *back);
+
+/* Targets from the begin-th on into a block, padded lanes and extent included. */
+void fmm_pair_load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin);
+void fmm_pair_add_to_targets(const fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin);
 
 /* Columns and values that a call of this form takes from a chunk; calls with sums in rows. */
 static inline int fmm_pair_step(const fmm_pair_block *b, int may_coincide) { return may_coincide ? 1 : b->n_columns; }
 
-int fmm_pair_rows_finite(fmm_pair_rows rows, int n_rows, int n);
+/* Whether all of n doubles are finite numbers, by exponent bits. */
+static inline int fmm_pair_all_finite(int64_t n, const double *x) {
+  const uint64_t exponent = 0x7ff0000000000000u;
+  uint64_t bad = 0;
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t bits;
+    memcpy(&bits, &x[i], sizeof bits);
+    bad |= (bits & exponent) == exponent;
+  }
+  return !bad;
+}
+static inline int fmm_pair_rows_finite(fmm_pair_rows rows, int n_rows, int n) {
+  for (int row = 0; row < n_rows; row++)
+    if (!fmm_pair_all_finite(n, rows[row])) return 0;
+  return 1;
+}
 static inline void fmm_pair_rows_clear(fmm_pair_rows rows, int n_rows) {
   for (int row = 0; row < n_rows; row++)
     for (int i = 0; i < FMM_PAIR_BLOCK; i++) rows[row][i] = 0;

@@ -99,15 +99,17 @@ VECTOR_FUNCTION void track(lane_group *g, fmm_vector dx, fmm_vector dy, fmm_vect
 VECTOR_FUNCTION void store_tracking(const fmm_pair_call *call, int i, const lane_group *g, int guarded) { (void)0; }
 #endif
 
-VECTOR_FUNCTION void add_pair(lane_group *g, const fmm_scalar *params, shape q, pair_function *pair, coordinate_vector sx, coordinate_vector sy,
-                              coordinate_vector sz, const fmm_vector *s, const fmm_vector *normal, fmm_vector *f) {
-  fmm_vector dx = DIFFERENCE(g->x, sx), dy = DIFFERENCE(g->y, sy), dz = DIFFERENCE(g->z, sz);
+typedef struct difference { fmm_vector x, y, z; } difference;
+
+/* Target minus source, noted for the check of single precision. */
+VECTOR_FUNCTION difference difference_of(lane_group *g, shape q, coordinate_vector sx, coordinate_vector sy, coordinate_vector sz) {
+  difference d = {DIFFERENCE(g->x, sx), DIFFERENCE(g->y, sy), DIFFERENCE(g->z, sz)};
 #ifdef FMM_SINGLE
   const fmm_vector unit = vector_constant(1 / FMM_PAIR_QUANTA_OF_UNIT);
-  if (!q.has_degree) dx *= unit, dy *= unit, dz *= unit;
+  if (!q.has_degree) d.x *= unit, d.y *= unit, d.z *= unit;
 #endif
-  track(g, dx, dy, dz, q.guarded);
-  pair(dx, dy, dz, s, normal, params, q.columns, q.gradient, f);
+  track(g, d.x, d.y, d.z, q.guarded);
+  return d;
 }
 
 /* Sources [begin, end) onto `vectors` vectors of targets. */
@@ -127,7 +129,10 @@ VECTOR_FUNCTION void sum_sources(const fmm_pair_call *call, int64_t begin, int64
     if (q.takes_normals)
       for (int k = 0; k < 3; k++) normal[k] = broadcast(((const fmm_scalar *)call->normal[k])[j]);
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; v++) add_pair(&g[v], params, q, pair, sx, sy, sz, s, normal, f[v]);
+    for (int v = 0; v < vectors; v++) {
+      difference d = difference_of(&g[v], q, sx, sy, sz);
+      pair(d.x, d.y, d.z, s, normal, params, q.columns, q.gradient, f[v]);
+    }
   }
 }
 
@@ -157,6 +162,8 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
   for (; i < call->n_targets; i += LANES) sum_group(call, i, 1, q, pair);
 }
 
+#include "kernels/pair/pair_kernel_both.h"
+
 #define SHAPE(name, n_columns, with_gradient, is_guarded)                                                                                \
   (shape) {                                                                                                                       \
     .components = info_##name.components, .values = info_##name.outputs * (with_gradient ? 4 : 1), .takes_normals = info_##name.takes_normals, \
@@ -167,11 +174,12 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
   static void name##_##gradient##_1(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 0), open_##name); }         \
   static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient, 0), open_##name); }         \
   static void name##_##gradient##_4(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 4, gradient, 0), open_##name); }         \
-  static void name##_##gradient##_guarded(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 1), guarded_##name); }
+  static void name##_##gradient##_guarded(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 1), guarded_##name); } \
+  static void name##_##gradient##_both(const fmm_pair_call *call) { sum_block_both(call, SHAPE(name, 1, gradient, 0), open_##name); }
 #define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1)
 FMM_PAIR_LIST(DEFINE_PAIR)
 
-#define KERNELS(name, gradient) {name##_##gradient##_1, name##_##gradient##_2, name##_##gradient##_4, name##_##gradient##_guarded}
+#define KERNELS(name, gradient) {name##_##gradient##_1, name##_##gradient##_2, name##_##gradient##_4, name##_##gradient##_guarded, name##_##gradient##_both}
 #define PAIR_ROW(name) {{KERNELS(name, 0), KERNELS(name, 1)}},
 #define JOIN_(a, b, c) a##b##_##c
 #define JOIN(a, b, c) JOIN_(a, b, c)

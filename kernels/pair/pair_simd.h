@@ -11,7 +11,8 @@ enum {
   FMM_PAIR_MAX_LANES = 16,
   FMM_PAIR_MAX_COLUMNS = 4,  /* most columns of a call */
   FMM_PAIR_MAX_COMPONENTS = 4,
-  FMM_PAIR_MAX_VALUES = 12   /* outputs with their derivatives */
+  FMM_PAIR_MAX_VALUES = 12,  /* outputs with their derivatives */
+  FMM_PAIR_BACK = 256        /* both directions: most sources times values of a call, sources rounded up to FMM_PAIR_MAX_LANES */
 };
 
 /* Single precision: coordinates are quanta (pair_sums_single.c). Homogeneous pairs are summed in that unit of length; others, whose
@@ -30,12 +31,18 @@ typedef struct fmm_pair_call {
   int sums_step;
   float *nearest;            /* single: [FMM_PAIR_MAX_LANES] smallest nonzero squared distance in quanta, lowered */
   int32_t *zeros;            /* single, guarded: [FMM_PAIR_BLOCK] number of sources at distance zero of each target, added to */
+  const void *target_density[FMM_PAIR_MAX_COMPONENTS]; /* both directions: of the targets as sources; zero in lanes beyond n_targets */
+  void *lanes;               /* both directions: workspace, FMM_PAIR_BACK vectors of 64 bytes, aligned */
+  double (*back)[FMM_PAIR_BACK]; /* both directions: [value][source], sums on the sources, written (up to the next multiple of the lanes) */
 } fmm_pair_call;
 
 typedef void fmm_pair_kernel(const fmm_pair_call *call);
 
-/* Which kernel of a pair: number of columns it takes at once, or one column guarded against distance zero. */
-typedef enum fmm_pair_form { FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_COLUMNS_4, FMM_PAIR_GUARDED, FMM_N_PAIR_FORMS } fmm_pair_form;
+/* Which kernel of a pair: number of columns it takes at once; one column guarded against distance zero; one column in both directions
+ * (sources onto targets and targets onto sources, of a symmetric pair: one root serves two interactions). */
+typedef enum fmm_pair_form {
+  FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_COLUMNS_4, FMM_PAIR_GUARDED, FMM_PAIR_BOTH, FMM_N_PAIR_FORMS
+} fmm_pair_form;
 
 typedef struct fmm_pair_kernels { fmm_pair_kernel *run[2][FMM_N_PAIR_FORMS]; /* [gradient][form] */ } fmm_pair_kernels;
 

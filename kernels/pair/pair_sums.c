@@ -34,7 +34,7 @@ const fmm_pair_convert *fmm_pair_converter(void) {
   return converters[fmm_simd_level()];
 }
 
-static void load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin) {
+void fmm_pair_load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin) {
   int n = t->n - begin < FMM_PAIR_BLOCK ? (int)(t->n - begin) : FMM_PAIR_BLOCK;
   const double *const plane[3] = {t->x + begin, t->y + begin, t->z + begin};
   b->n = n;
@@ -63,21 +63,8 @@ void fmm_pair_range_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm
   }
 }
 
-/* Whether every sum is a finite number, by exponent bits. */
-int fmm_pair_rows_finite(fmm_pair_rows rows, int n_rows, int n) {
-  const uint64_t exponent = 0x7ff0000000000000u;
-  uint64_t bad = 0;
-  for (int row = 0; row < n_rows; row++)
-    for (int i = 0; i < n; i++) {
-      uint64_t bits;
-      memcpy(&bits, &rows[row][i], sizeof bits);
-      bad |= (bits & exponent) == exponent;
-    }
-  return !bad;
-}
-
 /* The block's sums over one range by the plain C reference, target by target and column by column. */
-static void sum_range_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s) {
+void fmm_pair_range_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s) {
   for (int c = 0; c < b->n_columns; c++) {
     const double *density[FMM_PAIR_MAX_COMPONENTS];
     for (int k = 0; k < sum->pair->info->components; k++) density[k] = s->density + k * s->component_stride + (b->column + c) * s->column_stride;
@@ -95,7 +82,7 @@ static void sum_ranges(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ran
     if (ranges[r].n > 0) one(sum, b, &ranges[r]);
 }
 
-static void add_to_targets(const fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin) {
+void fmm_pair_add_to_targets(const fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin) {
   for (int v = 0; v < b->n_values; v++)
     for (int c = 0; c < b->n_columns; c++) {
       double *value = t->value + v * t->value_stride + (b->column + c) * t->column_stride + begin;
@@ -108,14 +95,14 @@ void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, 
   fmm_pair_block b;
   b.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
   for (int64_t begin = 0; begin < targets->n; begin += FMM_PAIR_BLOCK) {
-    load_targets(sum, &b, targets, begin);
+    fmm_pair_load_targets(sum, &b, targets, begin);
     for (b.column = 0; b.column < sum->n_columns; b.column += b.n_columns) {
       int left = sum->n_columns - b.column;
       b.form = left >= 4 ? FMM_PAIR_COLUMNS_4 : left >= 2 ? FMM_PAIR_COLUMNS_2 : FMM_PAIR_COLUMNS_1;
       b.n_columns = chunk_columns[b.form];
       if (sum->kernels) sum_ranges(sum, &b, n_ranges, ranges, sum->single_kernels ? fmm_pair_range_single : fmm_pair_range_double);
-      if (!sum->kernels || !fmm_pair_rows_finite(b.sums, b.n_values * b.n_columns, b.n)) sum_ranges(sum, &b, n_ranges, ranges, sum_range_reference);
-      add_to_targets(&b, targets, begin);
+      if (!sum->kernels || !fmm_pair_rows_finite(b.sums, b.n_values * b.n_columns, b.n)) sum_ranges(sum, &b, n_ranges, ranges, fmm_pair_range_reference);
+      fmm_pair_add_to_targets(&b, targets, begin);
     }
   }
 }

@@ -53,6 +53,19 @@ void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double 
 /* Adds the sums over n_ranges source ranges to the targets' values, in the order given. Ranges may be empty. */
 void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges);
 
+/* Two sets of points at once, each the other's sources: K(x, y) = K(y, x)^T lets one root serve two interactions. No two of
+ * them may coincide. Only where fmm_pair_sum_can_add_both: symmetric pairs without normals, one column. */
+typedef struct fmm_pair_points {
+  int64_t n;
+  const double *x, *y, *z;
+  const double *density;   /* component k, point j: density[k*component_stride + j] */
+  int64_t component_stride;
+  double *value;           /* value v, point i: value[v*value_stride + i], added to */
+  int64_t value_stride;
+} fmm_pair_points;
+int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum);
+void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, const fmm_pair_points *b);
+
 /* Planes of a surface's points: x[i] = center[0] + radius * surface[3 i], ... (surface: n x 3, on the cube [-1,1]^3). */
 void fmm_surface_planes(int n, const double *surface, const double center[3], double radius, double *x, double *y, double *z);
 #endif

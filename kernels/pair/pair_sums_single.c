@@ -24,6 +24,8 @@ typedef struct piece {
   alignas(64) float nearest[FMM_PAIR_MAX_LANES];
   alignas(64) fmm_pair_rows sums;
   double params[FMM_MAX_PARAMS];
+  alignas(64) float target_density[FMM_PAIR_MAX_COMPONENTS][FMM_PAIR_BLOCK]; /* both directions */
+  double target_factor;
   double quanta_per_unit, density_factor; /* unit: of the tree's scaled coordinates */
   double length;                          /* of the kernel's unit of length, in quanta */
 } piece;
@@ -53,14 +55,19 @@ static void convert_points(const fmm_pair_convert *convert, int coarse, const fm
   }
 }
 
+/* The power of two that takes densities of this range to at most 2^40. */
+static double factor_of(const double range[2]) {
+  int exponent = 0;
+  double largest = fmax(-range[0], range[1]);
+  if (largest > 0) frexp(largest, &exponent);
+  return ldexp(1, exponent > -900 ? 40 - exponent : 940);
+}
+
 static void convert_densities(const fmm_pair_convert *convert, const fmm_pair_block *b, int components, const fmm_pair_sources *s, piece *p) {
   double range[2] = {0, 0};
   for (int k = 0; k < components; k++)
     for (int c = 0; c < b->n_columns; c++) convert->extent(s->n, s->density + k * s->component_stride + (b->column + c) * s->column_stride, range);
-  int exponent = 0;
-  double largest = fmax(-range[0], range[1]);
-  if (largest > 0) frexp(largest, &exponent);
-  p->density_factor = ldexp(1, exponent > -900 ? 40 - exponent : 940);
+  p->density_factor = factor_of(range);
   for (int k = 0; k < components; k++)
     for (int c = 0; c < b->n_columns; c++)
       convert->scaled(s->n, s->density + k * s->component_stride + (b->column + c) * s->column_stride, p->density_factor, p->density[k * b->n_columns + c]);
@@ -89,12 +96,16 @@ static void sum_piece(const fmm_pair_sum *sum, const fmm_pair_block *b, const fm
   }
 }
 
+static int far_enough(const fmm_pair_sum *sum, const piece *p) {
+  float nearest = p->nearest[0];
+  double rounding = sum->accuracy == FMM_PAIR_COARSE ? COARSE_QUANTA : 1;
+  for (int l = 1; l < FMM_PAIR_MAX_LANES; l++) nearest = p->nearest[l] < nearest ? p->nearest[l] : nearest;
+  return sqrt(nearest) * p->length * sum->tolerance >= rounding;
+}
+
 /* Whether the piece's rounding is within the tolerance and its zero distances are true ones. */
 static int acceptable(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
-  float nearest = p->nearest[0];
-  for (int l = 1; l < FMM_PAIR_MAX_LANES; l++) nearest = p->nearest[l] < nearest ? p->nearest[l] : nearest;
-  double rounding = sum->accuracy == FMM_PAIR_COARSE ? COARSE_QUANTA : 1;
-  if (!(sqrt(nearest) * p->length * sum->tolerance >= rounding)) return 0;
+  if (!far_enough(sum, p)) return 0;
   for (int i = 0; s->may_coincide && i < b->n; i++) {
     uintptr_t at = (uintptr_t)(b->x + i), begin = (uintptr_t)s->x, end = (uintptr_t)(s->x + s->n);
     if (p->zeros[i] != (at >= begin && at < end ? b->n_columns : 0)) return 0;
@@ -102,14 +113,21 @@ static int acceptable(const fmm_pair_sum *sum, const fmm_pair_block *b, const fm
   return fmm_pair_rows_finite(p->sums, b->n_values * b->n_columns, b->n);
 }
 
-/* Sums of quanta and scaled densities to the block's units. Quanta are powers of two, so the factors are exact. */
+/* Factors from sums of quanta and scaled densities to the tree's units, for potentials and derivatives. Exact: powers of two. */
+static void factors_of(const fmm_pair_sum *sum, const piece *p, double density_factor, double factor[2]) {
+  double scale = p->quanta_per_unit / p->length;
+  factor[0] = pow(scale, -sum->pair->info->degree) / density_factor;
+  factor[1] = factor[0] * scale;
+}
+
 static void add_piece(const fmm_pair_sum *sum, fmm_pair_block *b, piece *p) {
-  double scale = p->quanta_per_unit / p->length, potential = pow(scale, -sum->pair->info->degree) / p->density_factor, gradient = potential * scale;
+  double factor[2];
+  factors_of(sum, p, p->density_factor, factor);
   for (int v = 0; v < b->n_values; v++)
     for (int c = 0; c < b->n_columns; c++) {
-      double factor = sum->gradient && v % 4 ? gradient : potential, *to = b->sums[v * b->n_columns + c];
+      double by = factor[sum->gradient && v % 4], *to = b->sums[v * b->n_columns + c];
       const double *from = p->sums[v * b->n_columns + c];
-      for (int i = 0; i < b->n; i++) to[i] += factor * from[i];
+      for (int i = 0; i < b->n; i++) to[i] += by * from[i];
     }
 }
 
@@ -128,4 +146,35 @@ void fmm_pair_range_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm
     if (acceptable(sum, b, &part, &p)) add_piece(sum, b, &p);
     else fmm_pair_range_double(sum, b, &part);
   }
+}
+
+static void convert_target_densities(const fmm_pair_convert *convert, const fmm_pair_block *b, int components, piece *p) {
+  double range[2] = {0, 0};
+  for (int k = 0; k < components; k++) convert->extent(b->n, b->density[k], range);
+  p->target_factor = factor_of(range);
+  for (int k = 0; k < components; k++) convert->scaled(FMM_PAIR_BLOCK, b->density[k], p->target_factor, p->target_density[k]);
+}
+
+int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s, fmm_pair_back *back) {
+  const fmm_pair_convert *convert = fmm_pair_converter();
+  const fmm_pair_info *info = sum->pair->info;
+  piece p;
+  double factor[2];
+  convert_points(convert, sum->accuracy == FMM_PAIR_COARSE, b, s, &p);
+  convert_densities(convert, b, info->components, s, &p);
+  convert_target_densities(convert, b, info->components, &p);
+  convert_params(info, sum->params, &p);
+  fmm_pair_call call = {.n_targets = b->n, .target = {p.target.quanta[0], p.target.quanta[1], p.target.quanta[2]}, .n_sources = s->n,
+                        .source = {p.source.quanta[0], p.source.quanta[1], p.source.quanta[2]}, .params = p.params, .sums = p.sums,
+                        .sums_step = 1, .nearest = p.nearest, .zeros = p.zeros, .lanes = back->lanes, .back = back->sums};
+  for (int k = 0; k < info->components; k++) call.density[k] = p.density[k], call.target_density[k] = p.target_density[k];
+  for (int l = 0; l < FMM_PAIR_MAX_LANES; l++) p.nearest[l] = 3e38f;
+  fmm_pair_rows_clear(p.sums, b->n_values);
+  sum->single_kernels->run[sum->gradient][FMM_PAIR_BOTH](&call);
+  if (!far_enough(sum, &p)) return 0;
+  add_piece(sum, b, &p);
+  factors_of(sum, &p, p.target_factor, factor);
+  for (int v = 0; v < b->n_values; v++)
+    for (int64_t j = 0; j < s->n; j++) back->sums[v][j] *= factor[sum->gradient && v % 4];
+  return 1;
 }

@@ -1,5 +1,5 @@
 /* The phases U, W and X on real trees: optimised against plain C reference, and the same bits for any number of threads and any cut of the
- * rows. Bounds are those of test_pair_sums.c, on the relative L2 norm: double rounding grows with the terms summed (a few thousand). */
+ * rows (of the U list: at its groups' borders). Bounds are those of test_pair_sums.c, on the relative L2 norm: double rounding grows with the terms summed (a few thousand). */
 #include "test.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "runtime/generate.h"
 #include "runtime/memory.h"
 
-enum { N = 1500, COLUMNS = 3, ORDER = 4, MAX_VALUES = 12 };
+enum { N = 3000, ORDER = 4, MAX_VALUES = 12 };
 
 typedef struct fixture {
   fmm_tree tree;
@@ -29,7 +29,7 @@ static double *random_values(int64_t n, uint64_t seed) {
 }
 
 /* Ellipsoid: adaptive, all lists are there. other_targets: half of them sources, half between. */
-static void make(fixture *f, const char *kernel, int gradient, int other_targets) {
+static void make(fixture *f, const char *kernel, int gradient, int other_targets, int columns) {
   static double sources[N][3], targets[N][3];
   const fmm_tree_options options = {.leaf_size = 20, .root_scale = 1};
   const fmm_pair *pair;
@@ -44,15 +44,15 @@ static void make(fixture *f, const char *kernel, int gradient, int other_targets
   assert_ok(fmm_pair_find(kernel, &pair));
   assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, f->params));
   assert_ok(fmm_operators_create(&f->operators, pair, f->params, ORDER, fmm_half_width(&f->tree, 0), f->tree.n_levels, 1));
-  int64_t box_values = (int64_t)f->tree.n_boxes * COLUMNS * f->operators->n;
-  f->density = random_values((int64_t)pair->info->components * COLUMNS * f->tree.sources.n, 3);
+  int64_t box_values = (int64_t)f->tree.n_boxes * columns * f->operators->n;
+  f->density = random_values((int64_t)pair->info->components * columns * f->tree.sources.n, 3);
   f->equivalent = random_values(box_values, 4);
   f->n_check = box_values;
-  f->n_potential = (int64_t)pair->info->outputs * (gradient ? 4 : 1) * COLUMNS * f->tree.targets.n;
+  f->n_potential = (int64_t)pair->info->outputs * (gradient ? 4 : 1) * columns * f->tree.targets.n;
   assert_ok(FMM_ALLOCATE_ZERO(&f->potential, f->n_potential, "test potential"));
   assert_ok(FMM_ALLOCATE_ZERO(&f->check, f->n_check, "test check potentials"));
   f->state = (fmm_state){.tree = &f->tree, .lists = &f->lists, .pair = pair, .params = f->params, .operators = f->operators,
-                         .n_columns = COLUMNS, .gradient = gradient, .threads = 1, .tolerance = 1e-12, .density = f->density,
+                         .n_columns = columns, .gradient = gradient, .threads = 1, .tolerance = 1e-12, .density = f->density,
                          .potential = f->potential, .up_equivalent = f->equivalent, .down_check = f->check};
 }
 
@@ -99,7 +99,9 @@ static void compare(fixture *f, const fmm_phase_impl *fast, const fmm_phase_impl
   double error = relative_l2(n, one, expected);
   if (!(error <= bound)) fail_msg("%s %s gradient %d tolerance %g: error %g", fast->name, f->state.pair->info->name, f->state.gradient, tolerance, error);
   if (memcmp(one, four, (size_t)n * sizeof *one)) fail_msg("%s: other bits with four threads", fast->name);
-  if (memcmp(one, cut, (size_t)n * sizeof *one)) fail_msg("%s: other bits in five pieces", fast->name);
+  error = relative_l2(n, cut, expected); /* cuts inside its groups change the order of the U list's sums, nothing else */
+  if (!(error <= bound)) fail_msg("%s in five pieces: error %g", fast->name, error);
+  if (fast->phase != FMM_PHASE_ULIST && memcmp(one, cut, (size_t)n * sizeof *one)) fail_msg("%s: other bits in five pieces", fast->name);
   FMM_FREE(&expected);
   FMM_FREE(&one);
   FMM_FREE(&four);
@@ -108,9 +110,9 @@ static void compare(fixture *f, const fmm_phase_impl *fast, const fmm_phase_impl
 
 static void compare_all(const fmm_phase_impl *fast, const fmm_phase_impl *plain) {
   for (int k = 0; fmm_pairs[k]; k++)
-    for (int variant = 0; variant < 4; variant++) {
+    for (int variant = 0; variant < 6; variant++) {
       fixture f;
-      make(&f, fmm_pairs[k]->info->name, variant & 1, variant >> 1);
+      make(&f, fmm_pairs[k]->info->name, variant & 1, variant < 4 && variant & 2, variant < 4 ? 3 : 1); /* one column: both directions */
       compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-12, 1e-14);
       compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-6, 1e-6);
       compare(&f, fast, plain, FMM_PRECISION_SINGLE, 1e-6, 1e-6);

@@ -1,0 +1,78 @@
+/* The pair-sum engine for both directions of a symmetric pair between two sets of points: blocks of one set with pieces of the other,
+ * each piece by the kernel of its accuracy, in double when single is not enough, by the plain C reference when a sum is not finite
+ * (see pair_sums.c). One column: with several the root is shared already. */
+#include "kernels/pair/pair_block.h"
+
+int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum) {
+  const fmm_pair_info *info = sum->pair->info;
+  return sum->kernels && sum->n_columns == 1 && info->symmetric && !info->takes_normals && info->components == info->outputs;
+}
+
+static void load_densities(fmm_pair_block *b, const fmm_pair_points *a, int components, int64_t begin) {
+  for (int k = 0; k < components; k++)
+    for (int i = 0; i < FMM_PAIR_BLOCK; i++) b->density[k][i] = i < b->n ? a->density[k * a->component_stride + begin + i] : 0;
+}
+
+static int back_finite(const fmm_pair_back *back, int n_values, int64_t n) {
+  for (int v = 0; v < n_values; v++)
+    if (!fmm_pair_all_finite(n, back->sums[v])) return 0;
+  return 1;
+}
+
+static int both_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s, fmm_pair_back *back) {
+  fmm_pair_call call = {.n_targets = b->n, .target = {b->target[0], b->target[1], b->target[2]}, .n_sources = s->n, .source = {s->x, s->y, s->z},
+                        .params = sum->params, .sums = b->sums, .sums_step = 1, .lanes = back->lanes, .back = back->sums};
+  for (int k = 0; k < sum->pair->info->components; k++) {
+    call.density[k] = s->density + k * s->component_stride;
+    call.target_density[k] = b->density[k];
+  }
+  sum->kernels->run[sum->gradient][FMM_PAIR_BOTH](&call);
+  return fmm_pair_rows_finite(b->sums, b->n_values, b->n) && back_finite(back, b->n_values, s->n);
+}
+
+static void both_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s, fmm_pair_back *back) {
+  static const double *const no_normal[3];
+  const double *density[FMM_PAIR_MAX_COMPONENTS];
+  fmm_pair_rows_clear(b->sums, b->n_values);
+  fmm_pair_range_reference(sum, b, s);
+  for (int k = 0; k < sum->pair->info->components; k++) density[k] = b->density[k];
+  for (int64_t j = 0; j < s->n; j++) {
+    double at[3] = {s->x[j], s->y[j], s->z[j]}, f[FMM_PAIR_MAX_VALUES] = {0};
+    sum->pair->reference(at, b->n, b->target[0], b->target[1], b->target[2], no_normal, density, sum->params, 1, sum->gradient, f);
+    for (int v = 0; v < b->n_values; v++) back->sums[v][j] = f[v];
+  }
+}
+
+static void both_piece(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s, fmm_pair_back *back) {
+  fmm_pair_rows_clear(b->sums, b->n_values);
+  if (sum->single_kernels && fmm_pair_both_single(sum, b, s, back) && fmm_pair_rows_finite(b->sums, b->n_values, b->n) &&
+      back_finite(back, b->n_values, s->n))
+    return;
+  fmm_pair_rows_clear(b->sums, b->n_values);
+  if (!both_double(sum, b, s, back)) both_reference(sum, b, s, back);
+}
+
+static fmm_pair_sources part_of(const fmm_pair_points *p, int64_t begin, int64_t most) {
+  return (fmm_pair_sources){.n = p->n - begin < most ? p->n - begin : most, .x = p->x + begin, .y = p->y + begin, .z = p->z + begin,
+                            .density = p->density + begin, .component_stride = p->component_stride};
+}
+
+void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, const fmm_pair_points *b) {
+  const fmm_pair_targets targets = {.n = a->n, .x = a->x, .y = a->y, .z = a->z, .value = a->value, .value_stride = a->value_stride};
+  fmm_pair_block block;
+  fmm_pair_back back;
+  block.column = 0, block.n_columns = 1, block.form = FMM_PAIR_COLUMNS_1;
+  block.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
+  int64_t most = FMM_PAIR_BACK / block.n_values / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
+  for (int64_t i = 0; i < a->n; i += FMM_PAIR_BLOCK) {
+    fmm_pair_load_targets(sum, &block, &targets, i);
+    load_densities(&block, a, sum->pair->info->components, i);
+    for (int64_t j = 0; j < b->n; j += most) {
+      fmm_pair_sources s = part_of(b, j, most);
+      both_piece(sum, &block, &s, &back);
+      fmm_pair_add_to_targets(&block, &targets, i);
+      for (int v = 0; v < block.n_values; v++)
+        for (int64_t k = 0; k < s.n; k++) b->value[v * b->value_stride + j + k] += back.sums[v][k];
+    }
+  }
+}
