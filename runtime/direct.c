@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) void load_batch(const fmm_direct_ca
 }
 
 /* The last source of an odd number, beside one of density zero at a harmless distance. */
-static void load_single(const fmm_direct_case *w, const double t[3], int64_t j, int column, int components, batch *b) {
+static inline __attribute__((always_inline)) void load_single(const fmm_direct_case *w, const double t[3], int64_t j, int column, int components, batch *b) {
   b->dx = (pack){t[0] - w->x[j], 1}, b->dy = (pack){t[1] - w->y[j], 1}, b->dz = (pack){t[2] - w->z[j], 1};
   for (int k = 0; k < components; k++) b->s[k] = (pack){w->density[(k * w->n_columns + column) * w->density_stride + j], 0};
   for (int k = 0; w->normal && k < 3; k++) b->v[k] = (pack){w->normal[k][j], 0};
@@ -66,23 +66,29 @@ static void load_single(const fmm_direct_case *w, const double t[3], int64_t j, 
 
 typedef void direct_function(const fmm_direct_case *w, const double target[3], int column, sum *sums);
 
-#define DEFINE_DIRECT(name)                                                                                                  \
-  static inline __attribute__((always_inline)) void sum_##name(const fmm_direct_case *w, const double target[3], int column, \
-                                                               int gradient, sum *sums) {                                    \
-    const fmm_pair_info *info = w->pair->info;                                                                               \
-    int values = info->outputs * (gradient ? 4 : 1), components = info->components;                                          \
-    batch b = {0};                                                                                                           \
-    for (int64_t j = 0; j < w->n_sources; j += LANES) {                                                                      \
-      pack one[MAX_VALUES] = {0};                                                                                            \
-      if (j + LANES <= w->n_sources) load_batch(w, target, j, column, components, &b);                                       \
-      else load_single(w, target, j, column, components, &b);                                                                \
-      fmm_direct_##name(b.dx, b.dy, b.dz, b.s, b.v, w->params, 1, gradient, one);                                            \
-      for (int k = 0; k < values; k++) add(&sums[k], one[k]);                                                                \
-    }                                                                                                                        \
-  }                                                                                                                          \
-  static void direct_##name(const fmm_direct_case *w, const double target[3], int column, sum *sums) {                       \
-    if (w->gradient) sum_##name(w, target, column, 1, sums);                                                                 \
-    else sum_##name(w, target, column, 0, sums);                                                                             \
+/* components, outputs and gradient are constants after inlining, so that the accumulators stay in registers. */
+#define DEFINE_DIRECT(name)                                                                                                              \
+  static inline __attribute__((always_inline)) void sum_##name(const fmm_direct_case *w, const double target[3], int column,             \
+                                                               int components, int outputs, int gradient, sum *result) {                 \
+    enum { MOST = MAX_VALUES };                                                                                                          \
+    int values = outputs * (gradient ? 4 : 1);                                                                                           \
+    sum sums[MOST] = {0};                                                                                                                \
+    batch b = {0};                                                                                                                       \
+    for (int64_t j = 0; j < w->n_sources; j += LANES) {                                                                                  \
+      pack one[MOST] = {0};                                                                                                              \
+      if (j + LANES <= w->n_sources) load_batch(w, target, j, column, components, &b);                                                   \
+      else load_single(w, target, j, column, components, &b);                                                                            \
+      fmm_direct_##name(b.dx, b.dy, b.dz, b.s, b.v, w->params, 1, gradient, one);                                                        \
+      _Pragma("GCC unroll 12") for (int k = 0; k < values; k++) add(&sums[k], one[k]);                                                   \
+    }                                                                                                                                    \
+    for (int k = 0; k < values; k++) result[k] = sums[k];                                                                                \
+  }                                                                                                                                      \
+  static void direct_##name(const fmm_direct_case *w, const double target[3], int column, sum *sums) {                                   \
+    int components = w->pair->info->components, outputs = w->pair->info->outputs, single = components == 1 && outputs == 1;              \
+    if (single && !w->gradient) sum_##name(w, target, column, 1, 1, 0, sums);                                                            \
+    else if (single) sum_##name(w, target, column, 1, 1, 1, sums);                                                                       \
+    else if (!w->gradient) sum_##name(w, target, column, components, outputs, 0, sums);                                                  \
+    else sum_##name(w, target, column, components, outputs, 1, sums);                                                                    \
   }
 FMM_PAIR_LIST(DEFINE_DIRECT)
 
