@@ -7,17 +7,25 @@
 #include "runtime/direct.h"
 #include "runtime/memory.h"
 
-/* Sums over the samples of one column: of e^2, f^2, m^2 (m = sum |K s|), and the largest |e|, |f|. */
-typedef struct sums { double error2, value2, magnitude2, largest_error, largest_value; } sums;
+/* Sums over the samples of one column: of e^2, f^2, m^2 (m = sum |K s|), and the largest |e|, |f|; all in `unit`, the largest |f| of all
+ * columns, so that squares of values like 1e200 do not overflow. */
+typedef struct sums { double unit, error2, value2, magnitude2, largest_error, largest_value; } sums;
+
+static double largest(int64_t n, const double *values) {
+  double most = 0;
+  for (int64_t i = 0; i < n; i++) most = fabs(values[i]) > most ? fabs(values[i]) : most;
+  return most > 0 ? most : 1;
+}
 
 static void add(sums *s, double computed, double exact, double magnitude) {
-  double e = fabs(computed - exact), f = fabs(exact);
+  double e = fabs(computed - exact) / s->unit, f = fabs(exact) / s->unit;
+  magnitude /= s->unit;
   s->error2 += e * e, s->value2 += f * f, s->magnitude2 += magnitude * magnitude;
   if (!(e <= s->largest_error)) s->largest_error = e; /* NaN stays */
   if (f > s->largest_value) s->largest_value = f;
 }
 
-/* a / b; where the exact result is zero the error counts as it is. */
+/* a / b; where the exact result is zero the error counts as it is, in units. */
 static double ratio(double a, double b) { return b > 0 ? a / b : a; }
 static double worse(double a, double b) { return b <= a ? a : b; }
 
@@ -84,7 +92,8 @@ done:
 static void compare_column(const fmm_run *run, const reference *r, int column, fmm_run_error *e) {
   int outputs = run->data.pair->outputs, columns = run->data.columns, gradient = run->options.c.gradient, stride = gradient ? 4 : 1;
   double scale = fabs(isnan(run->options.c.scale) ? run->data.pair->default_scale : run->options.c.scale);
-  sums potential = {0}, slope = {0};
+  int64_t values = r->n * outputs * columns;
+  sums potential = {.unit = largest(values, r->potential)}, slope = {.unit = gradient ? largest(3 * values, r->gradient) : 1};
   for (int64_t i = 0; i < r->n; i++)
     for (int o = 0; o < outputs; o++) {
       const double *m = r->magnitudes + (i * outputs + o) * stride * columns + column;
