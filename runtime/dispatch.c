@@ -99,7 +99,6 @@ static fmm_status exchange_up(fmm_setup *s, fmm_trace *trace) {
     FMM_TRY(run_gpu(s, FMM_PHASE_VLIST));
     FMM_TRY(run_gpu(s, FMM_PHASE_WLIST));
   }
-  FMM_TRY(run_cpu(s, trace, FMM_PHASE_XLIST));
   if (!on_gpu(s, FMM_PHASE_UP) || (!on_cpu(s, FMM_PHASE_VLIST) && !on_cpu(s, FMM_PHASE_WLIST))) return FMM_OK;
   FMM_TRY(run_cpu(s, trace, FMM_PHASE_ULIST));
   return fmm_gpu_wait(s->gpu, FMM_GPU_UP_EQUIVALENT);
@@ -111,6 +110,7 @@ static fmm_status exchange_check(fmm_setup *s, fmm_trace *trace) {
   int fetches = on_cpu(s, FMM_PHASE_DOWN) && gpu_part;
   if (fetches) FMM_TRY(fmm_gpu_fetch(s->gpu, FMM_GPU_DOWN_CHECK, s->gpu_check));
   FMM_TRY(run_cpu(s, trace, FMM_PHASE_VLIST));
+  FMM_TRY(run_cpu(s, trace, FMM_PHASE_XLIST)); /* adds to what V wrote */
   if (on_gpu(s, FMM_PHASE_DOWN)) {
     if (cpu_part) FMM_TRY(fmm_gpu_send(s->gpu, FMM_GPU_DOWN_CHECK, s->down_check, 0, s->tree.n_boxes));
     return cpu_part || on_cpu(s, FMM_PHASE_UP) ? run_gpu(s, FMM_PHASE_DOWN) : FMM_OK; /* else it was enqueued at the start */

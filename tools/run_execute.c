@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calib/calibrate.h"
 #include "run.h"
-#include "runtime/cores.h"
 #include "runtime/gpu.h"
 #include "runtime/identity.h"
 #include "runtime/memory.h"
@@ -13,18 +13,12 @@ static void announce(void *context, const char *line) {
   if (!((const fmm_run *)context)->options.quiet) fmm_cli_say("%s", line);
 }
 
-/* The profile of this machine; with none, nominal rates. Rates of another machine would make choices and predictions wrong without a word. */
+/* The profile, made when there is none. Rates of another machine would make choices and predictions wrong without a word. */
 static fmm_status obtain_profile(fmm_run *run) {
-  char fingerprint[FMM_FINGERPRINT_CHARS], path[512];
-  int found;
+  char fingerprint[FMM_FINGERPRINT_CHARS];
+  FMM_TRY(fmm_profile_obtain(run->options.c.profile, announce, NULL, run, &run->machine));
+  if (!run->machine.path[0]) return FMM_OK;
   fmm_fingerprint(fingerprint);
-  FMM_TRY(fmm_profile_find(run->options.c.profile, fingerprint, path, &found));
-  if (!found) {
-    announce(run, "no profile of this machine: nominal rates are used; fmm-calibrate measures it");
-    fmm_machine_nominal(fmm_cores_allowed(), &run->machine);
-    return FMM_OK;
-  }
-  FMM_TRY(fmm_profile_load(path, &run->machine));
   return fmm_profile_check_native(&run->machine, fingerprint);
 }
 
