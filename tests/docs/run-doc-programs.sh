@@ -24,7 +24,7 @@ run_block() {
   case $1 in
     *.c) grep -q 'int main' "$1" || return 0
       "$compiler_words" "$1" ;;
-    *.sh) [ ! -x "$build/tools/fmm-run" ] || sh "./$1" </dev/null ;;
+    *.sh) [ ! -x "$build/tools/fmm-run" ] || [ ! -x "$build/tools/fmm-predict" ] || sh "./$1" </dev/null ;;
   esac
 }
 

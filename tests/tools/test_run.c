@@ -260,7 +260,8 @@ static void molecules_are_within_the_tolerance_at_all_targets(void **state) {
 
 int main(int argc, char **argv) {
   if (argc != 3) return fprintf(stderr, "usage: test_run FMM-RUN DATA-FOLDER\n"), 1;
-  command_path = argv[1], data = argv[2];
+  command_path = realpath(argv[1], NULL), data = argv[2];
+  if (!command_path) return perror(argv[1]), 1;
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract),
                                      cmocka_unit_test(json_stays_one_object_whatever_else_is_asked),
                                      cmocka_unit_test(quiet_says_nothing_and_the_text_report_names_all_phases),
