@@ -25,7 +25,7 @@ static int has_far_field(const fmm_counts *c) {
   return c->total[FMM_PHASE_VLIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries > 0;
 }
 
-/* Spectra of the level with most boxes: sources all at once. */
+/* On the GPU: spectra of the level with most boxes, sources all at once. */
 static double spectra_bytes(const fmm_counts *c, const fmm_vlist_work *v) {
   double most = 0;
   for (int l = 0; l < FMM_MAX_LEVELS; l++) most = fmax(most, c->level[FMM_PHASE_UP][l].entries);
@@ -45,7 +45,7 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
     int sets = pair->has_degree ? 1 : c->n_levels;
     f.expansions = 3 * (double)c->n_boxes * box.box_bytes;
     f.operators = sets * (2 * (box.leaf_operator_bytes / 2 + box.parent_operator_bytes) + v.operator_bytes);
-    f.workspace = spectra_bytes(c, &v) + 2.0 * threads * BLOCKS_A_THREAD * LANES * 8 * fmm_count_unknowns(&what);
+    f.workspace = fmm_vlist_workspace_bytes(&what, sizeof(double), (double)(c->n_boxes - c->n_leaves), threads) + 2.0 * threads * BLOCKS_A_THREAD * LANES * 8 * fmm_count_unknowns(&what);
   }
   f.host = f.points + f.tree + f.lists + f.planes + f.expansions + f.operators + f.workspace;
   for (int phase = 0; phase < FMM_N_PHASES; phase++)

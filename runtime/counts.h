@@ -73,4 +73,7 @@ typedef struct fmm_box_work { double leaf_flops, parent_flops, box_bytes, leaf_o
 fmm_box_work fmm_box_work_of(const fmm_count_case *what);
 typedef struct fmm_vlist_work { double frequencies, transform_flops, block_flops, spectrum_bytes, operator_bytes; } fmm_vlist_work;
 fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what);
+/* V on CPU cores: target parents of a slab, for values of real_bytes; bytes of its workspace for this many parent boxes with rows. */
+int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes);
+double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, int threads);
 #endif

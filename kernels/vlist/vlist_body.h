@@ -228,6 +228,7 @@ INLINE void NAME(product_group)(const fmm_vlist_product *p, int64_t row, int out
 #pragma GCC unroll 4
       for (int g = 0; g < GROUP; g++) {
         NAME(wide) mr = m[g], mi = m[g + NAME(PADDED) / WIDE], xr = x[g], xi = x[g + NAME(PADDED) / WIDE];
+        KEEP_IN_REGISTERS(mr, mi, xr, xi);
         re[g] += mr * xr;
         im[g] += mr * xi;
         re[g] -= mi * xi;

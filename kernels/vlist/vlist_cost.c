@@ -1,25 +1,52 @@
-/* Work of the V list, M2L by FFT on the lattice of L = 2p-1 points an edge, products blocked over siblings:
- *   each source box with a product:  one forward real transform a component and column, 2.5 n log2 n flops, n = L^3
- *   each pair of parents:            an 8x8 complex matrix a frequency and pair of components, 8 flops a complex multiply-add,
- *                                    absent and adjacent children included (the form multiplies by zero there)
+/* Work of the V list, M2L in Fourier space on the lattice of L = 2p-1 points an edge, children of a parent together (kernels/vlist/vlist_kernels.h):
+ *   each source box with a product:  one forward transform a component and column, by cosines axis by axis
+ *   each pair of parents:            27 complex multiply-adds a frequency and pair of components, 8 flops each, absent and adjacent children
+ *                                    included (an 8x8 matrix, as the GPU's tensor units do it, has 64)
  *   each target box with a product:  one inverse transform
- * `pairs` are the true M2L pairs (not adjacent, with sources and targets): 8 x pairs x frequencies x components^2 x columns are the flops
- * that any form must do (1512 of 1664 in the inside of a uniform tree). All on the children's level.
+ * `pairs` are the true M2L pairs (not adjacent, with sources and targets). All on the children's level.
  * Bytes: densities read, spectra written and read once on either side, check potentials written, operators once a level.
  * Reference: Ying, Biros, Zorin 2004, section 3.3; blocking by siblings: Malhotra & Biros, Commun. Comput. Phys. 18 (2015) 808. */
 #include "runtime/counts.h"
 
 #include <math.h>
 
+/* Multiply-adds of one box's transform: slice by slice (p of them), 4 sums over half an axis for p outputs, p lines along y, then L along x
+ * (p of them when kz = 0); z: every surface point twice a slice. */
+static double transform_multiply_adds(double p, double surface) {
+  double grid = 2 * p - 1, half = floor((p + 1) / 2), line = 4 * half * p;
+  return p * (p + grid) * line + p * surface;
+}
+
 fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what) {
-  double p = what->order, components = what->pair->equivalent_components, columns = what->n_columns;
-  double grid = 2 * p - 1, points = grid * grid * grid, frequencies = grid * grid * p;
+  double p = what->order, components = what->pair->equivalent_components, columns = what->n_columns, grid = 2 * p - 1;
+  double frequencies = grid * grid * (p - 1) + grid * p; /* of a real lattice: half, and a little of kz = 0 */
   double offsets = what->pair->parity == FMM_PARITY_NONE ? 343 : 64; /* box offsets kept, kernels/operators.h */
   return (fmm_vlist_work){.frequencies = frequencies,
-                          .transform_flops = 2.5 * points * log2(points) * components * columns,
-                          .block_flops = 8.0 * 64 * frequencies * components * components * columns,
+                          .transform_flops = 2 * transform_multiply_adds(p, fmm_surface_size(what->order)) * components * columns,
+                          .block_flops = 8.0 * 27 * frequencies * components * components * columns,
                           .spectrum_bytes = 16 * frequencies * components * columns,
-                          .operator_bytes = 16 * offsets * frequencies * components * components};
+                          .operator_bytes = 16 * offsets * grid * grid * p * components * components};
+}
+
+/* One parent: its eight boxes' points and one slice of their spectra. */
+static double parent_bytes(const fmm_count_case *what, size_t real_bytes) {
+  double grid = 2 * what->order - 1;
+  return (double)real_bytes * what->n_columns * what->pair->equivalent_components * (8.0 * fmm_surface_size(what->order) + 16 * grid * grid);
+}
+
+/* Targets and about twice as many sources within 64 MB, which the problem alone decides: slices stay in outer caches, memory is bounded. */
+int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes) {
+  const double most_bytes = 64 << 20;
+  int64_t rows = 1024;
+  while (rows > 32 && 3 * (double)rows * parent_bytes(what, real_bytes) > most_bytes) rows /= 2;
+  return rows;
+}
+
+double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, int threads) {
+  double rows = fmin((double)fmm_vlist_slab_rows(what, real_bytes), n_parents), sources = fmin(2 * rows, n_parents);
+  double channels = (double)what->n_columns * what->pair->equivalent_components, components = what->pair->equivalent_components;
+  double expanded = 2 * 28.0 * (double)real_bytes; /* one complex number for each of 27 sums of children */
+  return (rows + sources) * parent_bytes(what, real_bytes) + threads * expanded * (sources * channels + 27 * components * components);
 }
 
 /* Octants (bit mask) of a box's children that have points in [begin, end). */

@@ -31,18 +31,8 @@ typedef struct workspace {
   size_t expanded_bytes, matrices_bytes, thread_bytes;
 } workspace;
 
-/* Bytes of one parent: its points and its spectrum of a slice. */
-static size_t parent_bytes(const fmm_state *state, size_t real_bytes) {
-  const fmm_operators *o = state->operators;
-  return ((size_t)o->n * 8 + (size_t)o->parity.n_components * (size_t)o->grid * (size_t)o->grid * 16) * (size_t)state->n_columns * real_bytes;
-}
-
-/* Rows of a slab: as many as keep targets and about twice as many sources within a size, which the problem alone decides. */
-static int64_t slab_rows(const fmm_state *state, size_t real_bytes) {
-  const size_t most_bytes = (size_t)64 << 20;
-  int64_t rows = 1024;
-  while (rows > 32 && 3 * (size_t)rows * parent_bytes(state, real_bytes) > most_bytes) rows /= 2;
-  return rows;
+static fmm_count_case case_of(const fmm_state *state) {
+  return (fmm_count_case){.pair = state->pair->info, .order = state->operators->order, .n_columns = state->n_columns, .gradient = state->gradient};
 }
 
 static int is_single(const fmm_state *state) { return state->precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE; }
@@ -98,7 +88,8 @@ static void mark_covered(const fmm_state *state, uint8_t *covered) {
 }
 
 static fmm_status plan_slabs(const fmm_state *state, workspace *w) {
-  int64_t *mark = NULL, most = slab_rows(state, w->kernels->real_bytes);
+  fmm_count_case what = case_of(state);
+  int64_t *mark = NULL, most = fmm_vlist_slab_rows(&what, w->kernels->real_bytes);
   fmm_status status = FMM_OK;
   w->n_slabs = cut_slabs(state, most, NULL);
   FMM_CHECK(FMM_ALLOCATE(&w->slabs, w->n_slabs, "V slabs"));
@@ -168,16 +159,11 @@ done:
   return status;
 }
 
-/* What reserve takes: an upper bound from the slab size, without building it. */
+/* What reserve takes, near enough: see vlist_cost.c. */
 static size_t bytes(const fmm_state *state) {
-  const fmm_rows *v = &state->lists->v;
-  size_t real = is_single(state) ? sizeof(float) : sizeof(double), each = parent_bytes(state, real);
-  int64_t rows = slab_rows(state, real), sources = 8 * rows;
-  if (rows > v->n_rows) rows = v->n_rows;
-  if (sources > v->n_entries) sources = v->n_entries;
-  if (sources > state->tree->n_boxes) sources = state->tree->n_boxes;
-  size_t expanded = (size_t)sources * (size_t)state->operators->parity.n_components * (size_t)state->n_columns * 2 * FMM_VLIST_PADDED * real;
-  return (size_t)(rows + sources) * each + (size_t)state->threads * (expanded + 65536) + (size_t)v->n_entries * 8 + (size_t)state->tree->n_boxes;
+  fmm_count_case what = case_of(state);
+  size_t real = is_single(state) ? sizeof(float) : sizeof(double);
+  return (size_t)fmm_vlist_workspace_bytes(&what, real, state->lists->v.n_rows, state->threads) + (size_t)state->lists->v.n_entries * 8 + (size_t)state->tree->n_boxes;
 }
 
 /* ---- one slab, called by every thread of the team ---- */

@@ -12,6 +12,12 @@
 #else
 #define VECTOR_BYTES 16
 #endif
+/* Loads once what is used twice: else GCC folds two loads of each operand into the multiply-adds, and loads are what limits them. */
+#if defined(__x86_64__)
+#define KEEP_IN_REGISTERS(a, b, c, d) __asm__("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d))
+#else
+#define KEEP_IN_REGISTERS(a, b, c, d) (void)0
+#endif
 #define INLINE static inline __attribute__((always_inline))
 
 #define REAL double
