@@ -64,6 +64,7 @@ typedef struct fmm_pair_points {
   int64_t value_stride;
 } fmm_pair_points;
 int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum);
+int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum); /* can, and is faster so than one-sided twice */
 void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, const fmm_pair_points *b);
 
 /* Planes of a surface's points: x[i] = center[0] + radius * surface[3 i], ... (surface: n x 3, on the cube [-1,1]^3). */

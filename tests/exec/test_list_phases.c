@@ -1,9 +1,10 @@
 /* The phases U, W and X on real trees: optimised against plain C reference, and the same bits for any number of threads and any cut of the
- * rows (of the U list: at its groups' borders). Bounds are those of test_pair_sums.c, on the relative L2 norm: double rounding grows with the terms summed (a few thousand). */
+ * rows (of the U list: at its groups' borders). `test_list_phases --bench [points [leaf size]]` times the U list instead. Bounds are those of test_pair_sums.c, on the relative L2 norm: double rounding grows with the terms summed (a few thousand). */
 #include "test.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "kernels/phase.h"
 #include "runtime/generate.h"
@@ -125,9 +126,69 @@ static void ulist_matches_its_reference_with_the_same_bits_for_any_threads(void 
 static void wlist_matches_its_reference_with_the_same_bits_for_any_threads(void **state) { compare_all(&fmm_wlist_cpu, &fmm_wlist_reference); }
 static void xlist_matches_its_reference_with_the_same_bits_for_any_threads(void **state) { compare_all(&fmm_xlist_cpu, &fmm_xlist_reference); }
 
-int main(void) {
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* one thread: other programs do not count */
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double count_pairs(const fixture *f) {
+  const fmm_rows *u = &f->lists.u;
+  double pairs = 0;
+  for (int32_t row = 0; row < u->n_rows; row++)
+    for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++)
+      pairs += (double)(f->tree.target_end[u->row[row]] - f->tree.target_begin[u->row[row]]) *
+               (double)(f->tree.source_end[u->entry[e]] - f->tree.source_begin[u->entry[e]]);
+  return pairs;
+}
+
+static void bench_case(fixture *f, const char *distribution, fmm_precision precision, double tolerance, int gradient) {
+  double best = 1e30;
+  f->state.precision[FMM_PHASE_ULIST] = precision, f->state.tolerance = tolerance, f->state.gradient = gradient;
+  for (int repeat = 0; repeat < 5; repeat++) {
+    double start = now();
+    assert_ok(fmm_ulist_cpu.run(&f->state, 0, f->lists.u.n_rows));
+    best = fmin(best, now() - start);
+  }
+  printf("%-9s leaves of %5.1f, %s, tolerance %-5g gradient %d: %8.2f ms, %6.2f Ginteraction/s\n", distribution,
+         (double)f->tree.sources.n / f->lists.u.n_rows, precision == FMM_PRECISION_DOUBLE ? "double" : "single", tolerance, gradient, 1e3 * best,
+         1e-9 * count_pairs(f) / best);
+}
+
+static int bench(int64_t n, int leaf_size) {
+  const char *const distributions[] = {"uniform", "ellipsoid"};
+  const fmm_tree_options options = {.leaf_size = leaf_size, .root_scale = 1};
+  for (int d = 0; d < 2; d++) {
+    fixture f = {.n_check = 0};
+    double *points;
+    assert_ok(FMM_ALLOCATE(&points, 3 * n, "points"));
+    assert_ok(fmm_generate_points(distributions[d], n, 7, points, 1));
+    assert_ok(fmm_tree_build(&f.tree, n, points, NULL, 0, NULL, &options, 1));
+    assert_ok(fmm_lists_build(&f.lists, &f.tree, 56, 1));
+    f.density = random_values(n, 3);
+    assert_ok(FMM_ALLOCATE_ZERO(&f.potential, 4 * n, "potential"));
+    f.state = (fmm_state){.tree = &f.tree, .lists = &f.lists, .pair = fmm_pairs[0], .params = f.params, .n_columns = 1, .threads = 1,
+                          .density = f.density, .potential = f.potential};
+    double start = now();
+    assert_ok(fmm_ulist_cpu.reserve(&f.state));
+    printf("%-9s set-up of groups %.2f ms\n", distributions[d], 1e3 * (now() - start));
+    for (int gradient = 0; gradient < 2; gradient++) {
+      bench_case(&f, distributions[d], FMM_PRECISION_DOUBLE, 1e-12, gradient);
+      bench_case(&f, distributions[d], FMM_PRECISION_DOUBLE, 1e-6, gradient);
+      bench_case(&f, distributions[d], FMM_PRECISION_SINGLE, 1e-6, gradient);
+      bench_case(&f, distributions[d], FMM_PRECISION_SINGLE, 1e-3, gradient);
+    }
+    fmm_ulist_cpu.release(&f.state);
+    FMM_FREE(&points);
+    release(&f);
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(ulist_matches_its_reference_with_the_same_bits_for_any_threads),
                                      cmocka_unit_test(wlist_matches_its_reference_with_the_same_bits_for_any_threads),
                                      cmocka_unit_test(xlist_matches_its_reference_with_the_same_bits_for_any_threads)};
+  if (argc > 1 && !strcmp(argv[1], "--bench")) return bench(argc > 2 ? atoll(argv[2]) : 100000, argc > 3 ? atoi(argv[3]) : 64);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,8 +139,10 @@ static void for_all_pairs(fill_problem *fill, int variants, const char *what) {
         seed = variant * 1000 + (uint64_t)k;
         p = (problem){.columns = 1, .gradient = gradient};
         shapes(&p, fmm_pairs[k]);
+        condition = 1;
         fill(&p, fmm_pairs[k], variant);
         check(&p, fmm_pairs[k], variant, what);
+        condition = 1;
       }
 }
 
@@ -170,7 +172,9 @@ static void blocks_of_targets_join_up_and_add(void **state) {
 /* Distances from 1e-30 to 1e+15 of the unit, far below what a float's square can hold. */
 static void fill_distances(problem *q, const fmm_pair *pair, uint64_t variant) {
   q->n_targets = 21, q->n_sources = 23, q->coincide = variant % 2;
-  random_points(q, pow(10, -30 + 3 * (double)variant), 0);
+  double spread = pow(10, -30 + 3 * (double)variant);
+  random_points(q, spread, 0);
+  if (!pair->info->has_degree) condition = 1 + fmin(708, q->params[0] * spread * sqrt(3)); /* of exp(-x): x */
   if (variant % 4 == 3) /* one tight pair among distant ones */
     for (int a = 0; a < 3; a++) q->targets[a][5] = q->sources[a][7] * (1 + 1e-15), q->targets[a][9] = 1e-25 * (a + 1), q->sources[a][9] = 1e-26;
 }
