@@ -51,6 +51,6 @@ void fmm_forecast_phase(const fmm_forecast *forecast, const fmm_precision precis
                         double interval[2]) {
   const fmm_cost *cost = &forecast->costs.total[phase][device][fmm_precision_index(precision[phase])];
   *seconds = cost->feasible ? cost->seconds : NAN;
-  interval[0] = *seconds * fmax(0, 1 - cost->p90_error);
-  interval[1] = *seconds * (1 + cost->p90_error);
+  interval[0] = cost->p90_error > 0 ? *seconds * fmax(0, 1 - cost->p90_error) : NAN;
+  interval[1] = cost->p90_error > 0 ? *seconds * (1 + cost->p90_error) : NAN;
 }

@@ -1,13 +1,13 @@
 /* The tuner: leaf size q and root scale s with the smallest predicted makespan, from few estimates of counts (each costs as much as
  * making lists). A uniform tree changes with q in factors of 8 only, while s between 1 and 2 makes the number of boxes an edge nearly
- * continuous; on other points q acts smoothly and s little. So: walk q by factors of 2 at s = 1 until it gets worse, then try two scales,
- * refine one that gains, then refine q by factors of sqrt 2 at the best scale. Every pair is estimated once. */
+ * continuous; on other points q acts smoothly and s little. So: walk q by factors of 2 at s = 1 until it gets no better, then try three scales
+ * and the neighbours of the best, then refine q by factors of sqrt 2 at the best scale. Every pair is estimated once. */
 #include <limits.h>
 #include <math.h>
 
 #include "sched/sched.h"
 
-static const double worthwhile = 0.99; /* a gain of 1 % is worth more estimates */
+static const double worthwhile = 0.99; /* a gain of 1 % is worth another estimate */
 enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14 };
 
 typedef struct search {
@@ -44,12 +44,12 @@ static fmm_status try_candidate(search *s, int leaf_size, double root_scale, dou
   return FMM_OK;
 }
 
-/* From the best leaf size by a factor, as long as it gets better. */
+/* From the best leaf size by a factor, as long as it gets better by something worthwhile. */
 static fmm_status walk(search *s, double factor, double root_scale) {
   double here = s->best.makespan.seconds, next;
   for (double q = s->best.leaf_size * factor; q >= SMALLEST_LEAF && q <= LARGEST_LEAF; q *= factor) {
     FMM_TRY(try_candidate(s, (int)lround(q), root_scale, &next));
-    if (!(next < here)) break;
+    if (!(next < worthwhile * here)) break;
     here = next;
   }
   return FMM_OK;
@@ -63,18 +63,16 @@ static fmm_status search_leaf_sizes(search *s, double root_scale) {
   return FMM_OK;
 }
 
-/* Two scales, 2 and 4 in box volume, with the best leaf size, the first with its double besides (fuller boxes); where one gains, its neighbours. */
-static fmm_status search_scales(search *s, int free_leaf_size) {
-  int leaf_size = s->best.leaf_size;
-  double before = s->best.makespan.seconds, seconds;
-  FMM_TRY(try_candidate(s, leaf_size, exp2(1.0 / 3), &seconds));
-  FMM_TRY(try_candidate(s, leaf_size, exp2(2.0 / 3), &seconds));
-  if (free_leaf_size) FMM_TRY(try_candidate(s, 2 * leaf_size, exp2(1.0 / 3), &seconds));
-  if (s->best.makespan.seconds >= worthwhile * before) return FMM_OK;
-  double scale = s->best.root_scale;
-  leaf_size = s->best.leaf_size;
-  FMM_TRY(try_candidate(s, leaf_size, scale * exp2(-1.0 / 6), &seconds));
-  return try_candidate(s, leaf_size, scale * exp2(1.0 / 6), &seconds);
+/* Three scales a quarter of the range apart, then the neighbours of the best of them. */
+static fmm_status search_scales(search *s) {
+  int leaf_size = s->best.leaf_size, best = 0;
+  double seconds, least = INFINITY;
+  for (int quarter = 1; quarter <= 3; quarter++) {
+    FMM_TRY(try_candidate(s, leaf_size, exp2(quarter / 4.0), &seconds));
+    if (seconds < least) least = seconds, best = quarter;
+  }
+  FMM_TRY(try_candidate(s, leaf_size, exp2((2 * best - 1) / 8.0), &seconds));
+  return try_candidate(s, leaf_size, exp2((2 * best + 1) / 8.0), &seconds);
 }
 
 /* One leaf: n x m pairs at once. Estimated only if pairs alone, priced like any other counts, beat the best. */
@@ -101,7 +99,7 @@ fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const
   double first_scale = root_scale > 0 ? root_scale : 1, seconds;
   if (leaf_size > 0) FMM_TRY(try_candidate(&s, leaf_size, first_scale, &seconds));
   else FMM_TRY(search_leaf_sizes(&s, first_scale));
-  if (!(root_scale > 0)) FMM_TRY(search_scales(&s, leaf_size <= 0));
+  if (!(root_scale > 0)) FMM_TRY(search_scales(&s));
   if (leaf_size <= 0) {
     FMM_TRY(walk(&s, M_SQRT2, s.best.root_scale));
     FMM_TRY(walk(&s, M_SQRT1_2, s.best.root_scale));

@@ -15,6 +15,7 @@ typedef struct fmm_case_options {
   double scale;      /* NaN: the kernel's own */
   double digits, tolerance; /* NaN: not given */
   int gradient;
+  int densities_optional; /* fmm-predict: a file without densities will do */
   int64_t order, leaf_size, threads, gpu_sms;
   int precision, schedule, oversubscribe;
 } fmm_case_options;

@@ -55,6 +55,7 @@ static fmm_status split_input(const fmm_case_options *o, fmm_input *in, fmm_case
   in->points = NULL;
   if (o->densities) return FMM_OK; /* those of the file are not wanted */
   if (in->k) return take_densities(o->file, in, c);
+  if (o->densities_optional) return FMM_OK;
   return FMM_FAIL(FMM_ERR_ARGUMENT, "%s has no density columns; give --densities ones|unit|signed|FILE", o->file);
 }
 

@@ -68,6 +68,8 @@ static void intervals_surround_the_prediction_and_absent_devices_have_none(void 
   static const fmm_precision precision[FMM_N_PHASES];
   fmm_forecast f = forecast("cpu-2-cores", 1e5, FMM_SCHEDULE_AUTO);
   double seconds, interval[2];
+  fmm_forecast_phase(&f, precision, FMM_PHASE_VLIST, FMM_DEVICE_CPU, &seconds, interval);
+  assert_true(seconds > 0 && isnan(interval[0]) && isnan(interval[1])); /* a hand-written machine: no runs */
   f.costs.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].p90_error = 0.2;
   fmm_forecast_phase(&f, precision, FMM_PHASE_VLIST, FMM_DEVICE_CPU, &seconds, interval);
   assert_true(fabs(interval[0] / seconds - 0.8) < 1e-12 && fabs(interval[1] / seconds - 1.2) < 1e-12);

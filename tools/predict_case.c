@@ -1,0 +1,52 @@
+/* The case of fmm-predict: points of a file are read; generated ones are only named, with what is known of their densities. */
+#include <limits.h>
+#include <string.h>
+
+#include "predict.h"
+#include "runtime/generate.h"
+#include "runtime/io/input.h"
+
+static int is_generated_kind(const char *name) {
+  for (int i = 0; fmm_density_names[i]; i++)
+    if (!strcmp(name, fmm_density_names[i])) return 1;
+  return 0;
+}
+
+/* Columns and signs of a generated case's densities from a file. */
+static fmm_status read_densities(const char *path, fmm_case *c) {
+  fmm_input in = {0};
+  FMM_TRY(fmm_input_check_suffix(path));
+  FMM_TRY(fmm_input_read_densities(path, c->n, &in));
+  int64_t columns = in.k / c->pair->components;
+  int fits = columns >= 1 && columns <= INT_MAX && in.k % c->pair->components == 0;
+  c->nonnegative = c->pair->components == 1;
+  for (int64_t i = 0; i < c->n * in.k; i++) c->nonnegative &= in.densities[i] >= 0;
+  fmm_status status = fits ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density columns; kernel %s takes %d, or a multiple of that", path, (long long)in.k,
+                                               c->pair->name, c->pair->components);
+  c->columns = (int)columns;
+  fmm_input_free(&in);
+  return status;
+}
+
+static fmm_status name_case(const fmm_case_options *o, fmm_case *c) {
+  FMM_TRY(fmm_pair_info_find(o->kernel, &c->pair));
+  if (o->targets)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "--targets '%s' goes with a FILE of sources; a generated case is predicted at its own points", o->targets);
+  c->n = c->n_targets = o->points;
+  c->columns = 1;
+  c->densities_from = o->densities ? o->densities : "unit";
+  c->nonnegative = c->pair->components == 1 && strcmp(c->densities_from, "signed") != 0;
+  return is_generated_kind(c->densities_from) ? FMM_OK : read_densities(o->densities, c);
+}
+
+fmm_status fmm_predict_take_case(fmm_prediction_run *run) {
+  fmm_case_options *o = &run->options.c;
+  o->densities_optional = 1;
+  FMM_TRY(fmm_case_check(o));
+  if (o->file) FMM_TRY(fmm_input_check_suffix(o->file));
+  FMM_TRY(o->file ? fmm_case_load(o, 1, &run->data) : name_case(o, &run->data));
+  FMM_TRY(fmm_case_to_options(o, &run->plan));
+  run->plan.n_columns = run->data.columns;
+  run->plan.density_sign = run->data.nonnegative ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
+  return FMM_OK;
+}

@@ -1,0 +1,77 @@
+/* The report of fmm-predict for people, on standard output. */
+#include <math.h>
+#include <stdio.h>
+
+#include "predict.h"
+
+/* "1.23 ms" */
+static const char *seconds(double s, char text[32]) {
+  if (!isfinite(s)) snprintf(text, 32, "-");
+  else if (s >= 1 || s == 0) snprintf(text, 32, "%.3g s", s);
+  else if (s >= 1e-3) snprintf(text, 32, "%.3g ms", s * 1e3);
+  else snprintf(text, 32, "%.3g us", s * 1e6);
+  return text;
+}
+
+static void print_case(const fmm_prediction_run *run) {
+  const fmm_case_options *o = &run->options.c;
+  const fmm_device_rates *cpu = &run->predicted.machine.device[FMM_DEVICE_CPU], *gpu = &run->predicted.machine.device[FMM_DEVICE_GPU];
+  char name[32];
+  printf("case        %s %s of %lld points (%s)", run->data.pair->name, o->gradient ? "potential and gradient" : "potential", (long long)run->data.n,
+         o->file ? o->file : fmm_cli_choice(FMM_DISTRIBUTIONS, o->generate, name));
+  if (run->data.targets) printf(" at %lld targets", (long long)run->data.n_targets);
+  if (run->data.columns > 1) printf(", %d density columns", run->data.columns);
+  printf(", relative error %.1e asked\n", fmm_case_tolerance(o));
+  printf("machine     %s, %d of %d core%s", cpu->name, run->predicted.threads, run->machine.device[FMM_DEVICE_CPU].units,
+         run->machine.device[FMM_DEVICE_CPU].units == 1 ? "" : "s");
+  if (gpu->present) printf("; %s, %d multiprocessors", gpu->name, gpu->units);
+  else printf("; no GPU");
+  printf("\nprofile     %s (%s)\n", run->machine.path[0] ? run->machine.path : "not kept", run->machine.effort);
+}
+
+static void print_phases(const fmm_prediction_run *run) {
+  const fmm_predicted *p = &run->predicted;
+  int devices = 1 + p->machine.device[FMM_DEVICE_GPU].present;
+  printf("\n%-8s %-9s", "phase", "precision");
+  for (int d = 0; d < devices; d++) printf(" %10s %23s", d == FMM_DEVICE_GPU ? "gpu" : "cpu", "9 of 10 runs within");
+  printf("\n");
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+    char a[32], b[32], c[32], range[80];
+    printf("%-8s %-9s", fmm_phase_names[phase], fmm_cli_choice(FMM_PRECISIONS, p->precision[phase], a));
+    for (int d = 0; d < devices; d++) {
+      double s, interval[2];
+      fmm_forecast_phase(&p->forecast, p->precision, (fmm_phase)phase, (fmm_device)d, &s, interval);
+      int checked = interval[0] < interval[1];
+      snprintf(range, sizeof range, "%s .. %s", seconds(interval[0], b), seconds(interval[1], c));
+      printf(" %10s %23s", seconds(s, a), s == 0 ? "" : checked ? range : isfinite(s) ? "never checked" : "");
+    }
+    printf("\n");
+  }
+}
+
+static void print_schedules(const fmm_prediction_run *run) {
+  const fmm_forecast *f = &run->predicted.forecast;
+  char text[32];
+  printf("\n%-9s %10s\n", "schedule", "evaluation");
+  for (int i = 0; i < f->n_schedules; i++) {
+    const fmm_schedule_outcome *o = &f->schedule[i];
+    if (o->makespan.feasible)
+      printf("%-9s %10s%s\n", o->schedule->name, seconds(o->makespan.seconds, text), o->schedule->kind == f->tuned.assignment.kind ? "  <- chosen" : "");
+    else printf("%-9s %10s  cannot run: %s\n", o->schedule->name, "-", o->makespan.reason);
+  }
+}
+
+fmm_status fmm_predict_report(const fmm_prediction_run *run) {
+  const fmm_forecast *f = &run->predicted.forecast;
+  char text[32];
+  print_case(run);
+  printf("evaluation  %s by schedule %s: order %d, leaf size %d, root scale %.3g, about %lld leaves on %d levels\n", seconds(f->tuned.makespan.seconds, text),
+         fmm_schedule_name(f->tuned.assignment.kind), run->predicted.order, f->tuned.leaf_size, f->tuned.root_scale, (long long)f->counts.n_leaves,
+         f->counts.n_levels);
+  print_phases(run);
+  print_schedules(run);
+  printf("\nmemory      %.1f MB", f->memory.host / 1048576);
+  if (f->memory.device > 0) printf(", %.1f MB on the GPU", f->memory.device / 1048576);
+  printf(" of the plan's own\n");
+  return FMM_OK;
+}
