@@ -92,7 +92,8 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
   const fmm_translate_kernels *k = fmm_translate_find();
   int n_levels = state->tree->n_levels;
   fmm_pair_sum sum;
-  fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_DOWN], state->tolerance);
+  fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, fmm_surface_precision(state, FMM_PHASE_DOWN),
+                       fmm_surface_tolerance(state));
 #pragma omp parallel num_threads(state->threads)
   {
     double *work = w->blocks + (size_t)omp_get_thread_num() * BLOCKS * block_doubles(state);

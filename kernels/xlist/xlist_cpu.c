@@ -50,7 +50,8 @@ static void sum_row(const fmm_state *state, const fmm_pair_sum *sum, int64_t row
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   fmm_pair_sum sum;
   double *planes = state->workspace[FMM_PHASE_XLIST];
-  fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, 0, state->precision[FMM_PHASE_XLIST], state->tolerance);
+  fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, 0, fmm_surface_precision(state, FMM_PHASE_XLIST),
+                       fmm_surface_tolerance(state));
 #pragma omp parallel for schedule(dynamic, 1) num_threads(state->threads)
   for (int64_t row = row_begin; row < row_end; row++) sum_row(state, &sum, row, planes + (size_t)omp_get_thread_num() * thread_doubles(state));
   return FMM_OK;
