@@ -6,20 +6,10 @@
 #include "calib/calibrate.h"
 #include "run.h"
 #include "runtime/gpu.h"
-#include "runtime/identity.h"
 #include "runtime/memory.h"
 
 static void announce(void *context, const char *line) {
   if (!((const fmm_run *)context)->options.quiet) fmm_cli_say("%s", line);
-}
-
-/* The profile, made when there is none. Rates of another machine would make choices and predictions wrong without a word. */
-static fmm_status obtain_profile(fmm_run *run) {
-  char fingerprint[FMM_FINGERPRINT_CHARS];
-  FMM_TRY(fmm_profile_obtain(run->options.c.profile, announce, NULL, run, &run->machine));
-  if (!run->machine.path[0]) return FMM_OK;
-  fmm_fingerprint(fingerprint);
-  return fmm_profile_check_native(&run->machine, fingerprint);
 }
 
 /* auto takes what there is and says what is missing. */
@@ -35,7 +25,7 @@ fmm_status fmm_run_plan(fmm_run *run) {
   FMM_TRY(fmm_case_to_options(&run->options.c, &options));
   options.n_columns = run->data.columns;
   options.density_sign = run->data.nonnegative ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
-  FMM_TRY(obtain_profile(run));
+  FMM_TRY(fmm_profile_obtain(run->options.c.profile, announce, NULL, run, &run->machine));
   if (run->machine.path[0]) options.profile_path = run->machine.path;
   say_what_is_missing(run);
   FMM_TRY(fmm_plan_create(&run->plan, &options));
