@@ -18,11 +18,19 @@ static const effort_budget budgets[FMM_N_EFFORTS] = {{8, 0.12, 0.5, 3}, {90, 1, 
 
 typedef struct measured_rate { const fmm_bench *bench; fmm_rate *rate; } measured_rate;
 
+/* Full load until clocks have settled: processors at rest need up to half a second for that, and more with wide vectors. */
+static fmm_status warm_up(int threads) {
+  const double seconds = 0.7;
+  fmm_bench_result ignored;
+  return fmm_bench_measure(&fmm_bench_pair_double, threads, 1, seconds, &ignored);
+}
+
 static fmm_status measure_rates(const effort_budget *budget, int threads, fmm_progress *progress, void *context, fmm_device_rates *cpu) {
   const measured_rate rates[] = {{&fmm_bench_pair_double, &cpu->pair_flops_per_s[0]}, {&fmm_bench_pair_single, &cpu->pair_flops_per_s[1]},
                                  {&fmm_bench_fma_double, &cpu->fma_flops_per_s[0]},   {&fmm_bench_fma_single, &cpu->fma_flops_per_s[1]},
                                  {&fmm_bench_triad, &cpu->memory_bytes_per_s},        {&fmm_bench_region, &cpu->launch_s}};
   const int n = (int)(sizeof rates / sizeof *rates);
+  FMM_TRY(warm_up(threads));
   for (int i = 0; i < n; i++) {
     fmm_bench_result result;
     if (progress && progress(context, rates[i].bench->summary, (double)i / n * n * budget->bench_s / budget->total_s))

@@ -13,7 +13,15 @@ fmm_status fmm_effort_find(const char *name, fmm_effort *effort); /* FMM_ERR_ARG
 typedef int fmm_progress(void *context, const char *what, double fraction);
 
 /* One phase of one evaluation: features of the model and the fastest of the repeats. */
-typedef struct fmm_sweep_sample { int run; fmm_phase phase; fmm_device device; int precision; fmm_sample sample; } fmm_sweep_sample;
+typedef struct fmm_sweep_sample {
+  int run;                 /* number of the evaluation: two a combination, double then single */
+  fmm_phase phase;
+  fmm_device device;
+  int precision;           /* index */
+  int launches;            /* as the model counts them */
+  fmm_work work;           /* exact counts of the phase */
+  fmm_sample sample;
+} fmm_sweep_sample;
 typedef struct fmm_samples { int n, n_runs, room; fmm_sweep_sample *sample; } fmm_samples;
 
 /* One combination: what fmm_sweep_case gives for position i of a grid of `*total` combinations. */
