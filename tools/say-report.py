@@ -22,8 +22,12 @@ def main():
     evaluation = report["evaluation_s"]["median"]
     print(f"Evaluated: the {case['kernel']} potential of {case['points']} points at {case['targets']} targets, "
           f"asked relative error {case['tolerance']:.0e}.")
-    print(f"Chosen:    schedule '{plan['schedule']}' on {plan['threads']} threads, surface order {plan['order']}, "
-          f"at most {plan['leaf_size']} points a leaf: {plan['leaves']} leaves on {plan['levels']} levels.")
+    if plan["leaves"] > 1:
+        tree = (f"surface order {plan['order']}, at most {plan['leaf_size']} points a leaf: "
+                f"{plan['leaves']} leaves on {plan['levels']} levels.")
+    else:
+        tree = "one leaf: for so few points plain direct sums are predicted to be the fastest."
+    print(f"Chosen:    schedule '{plan['schedule']}' on {plan['threads']} threads, {tree}")
     print(f"Time:      predicted {seconds(report['predicted_s'])}, took {seconds(evaluation)}, "
           f"after a set-up of {seconds(report['setup_s'])} that is done once for the same points.")
     measured = [p for p in report["phases"] if p.get("measured_s")]

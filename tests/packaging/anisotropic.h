@@ -3,7 +3,7 @@
  * Used by the test that adds a pair interaction; kept out of the library so that adding one stays tested.
  * Citation: Carslaw & Jaeger, Conduction of Heat in Solids, 2nd ed., Oxford (1959), section 1.17. */
 #ifdef FMM_PAIR_INFO_PASS
-const fmm_pair_info fmm_info_anisotropic = {
+FMM_PAIR_INFO(anisotropic) = {
     .name = "anisotropic", .formula = "1/sqrt(x^2 + y^2 + (z/a)^2)", .citation = "Carslaw & Jaeger (1959), section 1.17",
     .components = 1, .equivalent_components = 1, .outputs = 1, .has_degree = 1, .degree = -1, .symmetric = 1,
     .parity = FMM_PARITY_SCALAR, .default_scale = 1,
