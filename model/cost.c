@@ -79,6 +79,12 @@ void fmm_cost_table_forbid(fmm_cost_table *table, fmm_device device, const char 
     }
 }
 
+/* runtime/execute.c: densities checked and gathered by an index, results cleared and scattered by one, check potentials cleared. */
+static double frame_bytes(const fmm_cost_table *t, const fmm_counts *counts) {
+  double index_bytes = 8.0 * ((double)counts->n_sources + (double)counts->n_targets);
+  return 3 * t->density_bytes + 3 * t->potential_bytes + index_bytes + t->down_check_bytes;
+}
+
 static void fill_transfers(fmm_cost_table *table, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair) {
   const fmm_device_rates *cpu = &machine->device[FMM_DEVICE_CPU], *gpu = &machine->device[FMM_DEVICE_GPU];
   double value_bytes = 8.0 * counts->n_columns, boxes = (double)counts->n_boxes;
@@ -89,6 +95,7 @@ static void fill_transfers(fmm_cost_table *table, const fmm_machine *machine, co
   table->d2h_bytes_per_s = gpu->d2h_bytes_per_s.value;
   table->transfer_launch_s = gpu->launch_s.value;
   table->driving_slowdown = gpu->present ? gpu->driving_slowdown : 1;
+  table->frame_s = frame_bytes(table, counts) / cpu->memory_bytes_per_s.value;
   table->sum_s = 3 * table->potential_bytes / cpu->memory_bytes_per_s.value;
 }
 

@@ -20,6 +20,7 @@ typedef struct fmm_cost_table {
   /* bytes that must cross the bus when a phase runs on the other device than its input or output (each way) */
   double density_bytes, potential_bytes, up_equivalent_bytes, down_check_bytes;
   double h2d_bytes_per_s, d2h_bytes_per_s, transfer_launch_s, driving_slowdown;
+  double frame_s;    /* CPU seconds before and after the phases, wherever the CPU takes part: check, sort, clear, unsort; by bandwidth alone */
   double sum_s;      /* CPU seconds to add the two devices' results: two read, one written */
 } fmm_cost_table;
 

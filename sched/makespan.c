@@ -121,20 +121,21 @@ static void upload_densities(run *r) {
       r->arrival[DENSITIES][FMM_DEVICE_GPU] = copy(r, FMM_DEVICE_GPU, 0, r->costs->density_bytes);
 }
 
-/* All results on the host, added where both devices made some. */
+/* All results on the host, added where both devices made some, and the frame around the CPU's part. */
 static double finish(run *r) {
   double end = 0, gpu_results = 0;
-  int made[FMM_N_DEVICES] = {0};
+  int made[FMM_N_DEVICES] = {0}, cpu_works = 0;
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int d = 0; d < FMM_N_DEVICES; d++) {
       if (!works(r, phase, d)) continue;
       end = fmax(end, r->end[phase][d]);
+      cpu_works |= d == FMM_DEVICE_CPU;
       made[d] |= fmm_phase_makes_results[phase];
       if (d == FMM_DEVICE_GPU && fmm_phase_makes_results[phase]) gpu_results = fmax(gpu_results, r->end[phase][d]);
     }
   if (made[FMM_DEVICE_GPU]) end = fmax(end, copy(r, FMM_DEVICE_CPU, gpu_results, r->costs->potential_bytes));
   if (made[FMM_DEVICE_GPU] && made[FMM_DEVICE_CPU]) end += r->costs->sum_s;
-  return end;
+  return cpu_works ? end + r->costs->frame_s : end;
 }
 
 void fmm_makespan_of(const fmm_cost_table *costs, const fmm_assignment *assignment, fmm_makespan *result) {

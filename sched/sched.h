@@ -42,7 +42,7 @@ extern const fmm_phase fmm_phase_priority[FMM_N_PHASES];
 
 /* The makespan, by list scheduling: each device runs one phase at a time, whichever can start first, ties by fmm_phase_priority; copies on the bus
  * (one engine each way) overlap with both; densities start on the host, results end there; CPU phases are slowed while a GPU is
- * driven; results of both devices are added at the end. Phases without work and their copies take no part. */
+ * driven; results of both devices are added at the end; frame_s is added when the CPU takes part (start and end times leave it out). Phases without work and their copies take no part. */
 void fmm_makespan_of(const fmm_cost_table *costs, const fmm_assignment *assignment, fmm_makespan *result);
 
 /* The named schedule with the smallest makespan; ties: the first in the registry. FMM_ERR_DEVICE when `kind` is named and infeasible. */

@@ -30,7 +30,7 @@ static void every_distribution_is_predicted_without_points(void **state) {
       sum += p.phase_s[phase][FMM_DEVICE_CPU];
     }
     assert_int_equal(p.schedule, FMM_SCHEDULE_CPU);
-    assert_true(fabs(p.makespan_s / sum - 1) < 1e-12);
+    assert_true(p.makespan_s > sum && p.makespan_s < 1.1 * sum); /* and sorting of densities and results */
     /* limits of two cores: more than the pairs of 27 full leaves of 16 points each at 12.8 Gpair/s, less than 20 s */
     assert_true(p.makespan_s > 1e6 * 27 * 8 / 12.8e9 && p.makespan_s < 20);
   }
@@ -82,7 +82,7 @@ static void an_older_and_shorter_struct_is_filled_no_further(void **state) {
 
 static void no_points_take_no_time(void **state) { assert_true(predict("cpu-2-cores", "plummer", 0, FMM_SCHEDULE_AUTO).makespan_s < 1e-4); }
 
-/* Counts of a named distribution are estimates, and the footprint leaves out what is rounded up: within a factor of two of the plan's own figure. */
+/* Counts of a named distribution are estimates, and the footprint leaves out what is rounded up: within a tenth of the plan's own figure. */
 static void memory_is_close_to_what_a_plan_reserves(void **state) {
   enum { N = 30000 };
   static double points[3 * N];
@@ -101,8 +101,8 @@ static void memory_is_close_to_what_a_plan_reserves(void **state) {
     assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
     assert_ok(fmm_plan_get_info(plan, &info));
     double ratio = (double)p.host_bytes / (double)info.host_bytes, times = p.makespan_s / info.predicted_s;
-    if (!(ratio > 0.5 && ratio < 2)) fail_msg("%s: %zu bytes predicted, %zu reserved", fmm_distribution_names[i], p.host_bytes, info.host_bytes);
-    if (!(times > 0.8 && times < 1.25)) fail_msg("%s: %g s predicted, %g s for the true tree", fmm_distribution_names[i], p.makespan_s, info.predicted_s);
+    if (!(ratio > 0.9 && ratio < 1.1)) fail_msg("%s: %zu bytes predicted, %zu reserved", fmm_distribution_names[i], p.host_bytes, info.host_bytes);
+    if (!(times > 0.9 && times < 1.1)) fail_msg("%s: %g s predicted, %g s for the true tree", fmm_distribution_names[i], p.makespan_s, info.predicted_s);
     assert_true(info.order == p.order && info.leaf_size == p.leaf_size);
     fmm_plan_destroy(&plan);
   }

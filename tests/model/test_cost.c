@@ -99,6 +99,7 @@ static void transfers_carry_densities_results_and_equivalents(void **state) {
   assert_true(t.density_bytes == 8.0 * 3 * 2 * 1000 && t.potential_bytes == 8.0 * 3 * 4 * 2 * 2000);
   assert_true(t.up_equivalent_bytes == 8.0 * 3 * 152 * 2 * 300);
   assert_near(t.sum_s, 3 * t.potential_bytes / 142e9, 1e-12);
+  assert_near(t.frame_s, (3 * t.density_bytes + 3 * t.potential_bytes + 8 * 3000 + t.down_check_bytes) / 142e9, 1e-12);
   assert_true(t.h2d_bytes_per_s == 55e9 && t.driving_slowdown == 1);
 }
 

@@ -101,6 +101,14 @@ static void fractions_divide_phases_and_their_copies(void **state) {
   assert_true(m.phase_start_s[DOWN][FMM_DEVICE_CPU] == 28);
 }
 
+static void the_frame_is_added_where_the_cpu_takes_part(void **state) {
+  fmm_cost_table t = table();
+  t.frame_s = 0.5;
+  assert_makespan(evaluate(&t, FMM_SCHEDULE_CPU), 73.5);
+  assert_makespan(evaluate(&t, FMM_SCHEDULE_HYBRID1), 33.125 + 0.5);
+  assert_makespan(evaluate(&t, FMM_SCHEDULE_GPU), 0.25 + 15.75 + 0.5);
+}
+
 static void impossible_fractions_are_refused(void **state) {
   fmm_cost_table t = table();
   fmm_assignment a;
@@ -172,7 +180,8 @@ static void the_whole_h200_runs_all_and_a_part_of_8_shares(void **state) {
   assert_true(m.seconds > pairs / 1170e9 && m.seconds < 2 * pairs / 1170e9);
   assert_int_equal(best_on("xeon16-h200-8sm", 4194304, 5, &m), FMM_SCHEDULE_HYBRID1);
   double pair_s = pairs / (1170e9 * 8 / 132), copies = 8 * 4194304 / 55e9, sum = 3 * 8 * 4194304 / 142e9;
-  assert_true(fabs(m.seconds - (pair_s + 2 * copies + sum)) < 20e-6); /* launches: 2.9 us each */
+  double boxes = (8 * 32768 - 1) / 7.0, frame = (8 * 8 * 4194304 + 8 * 152 * boxes) / 142e9; /* eight numbers a point, a surface a box */
+  assert_true(fabs(m.seconds - (pair_s + 2 * copies + sum + frame)) < 20e-6); /* launches: 2.9 us each */
   assert_int_equal(best_on("cpu-2-cores", 4194304, 5, &m), FMM_SCHEDULE_CPU);
 }
 
@@ -184,6 +193,7 @@ int main(void) {
                                      cmocka_unit_test(hybrid3_waits_for_the_check_potentials),
                                      cmocka_unit_test(driving_the_gpu_slows_the_cpu),
                                      cmocka_unit_test(fractions_divide_phases_and_their_copies),
+                                     cmocka_unit_test(the_frame_is_added_where_the_cpu_takes_part),
                                      cmocka_unit_test(impossible_fractions_are_refused),
                                      cmocka_unit_test(phases_without_work_move_nothing),
                                      cmocka_unit_test(a_schedule_that_cannot_run_is_never_chosen),
