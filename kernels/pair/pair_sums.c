@@ -23,10 +23,16 @@ static const fmm_pair_kernels *find_kernels(const fmm_pair *pair, fmm_pair_accur
 void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double *params, int n_columns, int gradient, fmm_precision precision,
                           double tolerance) {
   int single = precision == FMM_PRECISION_SINGLE || precision == FMM_PRECISION_MIXED;
-  fmm_pair_accuracy exact = tolerance >= 1e-6 ? FMM_PAIR_REDUCED : FMM_PAIR_FULL, rough = tolerance >= 3e-4 ? FMM_PAIR_COARSE : FMM_PAIR_SINGLE;
+  fmm_pair_accuracy exact = tolerance >= 1e-6 ? FMM_PAIR_REDUCED : FMM_PAIR_FULL;
   *sum = (fmm_pair_sum){.pair = pair, .params = params, .n_columns = n_columns, .gradient = gradient != 0, .tolerance = tolerance,
-                        .kernels = find_kernels(pair, exact), .single_kernels = single ? find_kernels(pair, rough) : NULL,
-                        .accuracy = single ? rough : exact};
+                        .kernels = find_kernels(pair, exact), .single_kernels = single ? find_kernels(pair, FMM_PAIR_SINGLE) : NULL,
+                        .accuracy = single ? FMM_PAIR_SINGLE : exact};
+}
+
+void fmm_pair_sum_allow_coarse(fmm_pair_sum *sum) {
+  if (!sum->single_kernels || sum->tolerance < 3e-4) return;
+  sum->single_kernels = find_kernels(sum->pair, FMM_PAIR_COARSE);
+  sum->accuracy = FMM_PAIR_COARSE;
 }
 
 const fmm_pair_convert *fmm_pair_converter(void) {

@@ -12,7 +12,7 @@ typedef enum fmm_pair_accuracy {
   FMM_PAIR_FULL,    /* double, reciprocal square root to about 1e-16 */
   FMM_PAIR_REDUCED, /* double, one Newton step: relative error of the root at most 2e-7 (AVX2), 6e-9 (AVX-512); tolerances from 1e-6 */
   FMM_PAIR_SINGLE,  /* float products, integer coordinates, double sums; pieces that are too tight for it go to double */
-  FMM_PAIR_COARSE,  /* float coordinates, root to 6e-5 (AVX-512) or as SINGLE; tolerances from 3e-4 */
+  FMM_PAIR_COARSE,  /* float coordinates, root to 6e-5 (AVX-512) or as SINGLE; tolerances from 3e-4, where allowed */
   FMM_N_PAIR_ACCURACIES
 } fmm_pair_accuracy;
 
@@ -49,6 +49,10 @@ typedef struct fmm_pair_targets {
 /* Fills *sum; the accuracy comes from the phase's precision and the plan's tolerance. */
 void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double *params, int n_columns, int gradient, fmm_precision precision,
                           double tolerance);
+
+/* Single precision may become coarse where the tolerance lets it. For sums of points onto points only: check potentials and equivalent
+ * densities are related by badly conditioned inverses, which noise of 1e-4 should not meet. */
+void fmm_pair_sum_allow_coarse(fmm_pair_sum *sum);
 
 /* Adds the sums over n_ranges source ranges to the targets' values, in the order given. Ranges may be empty. */
 void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges);

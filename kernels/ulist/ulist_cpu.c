@@ -99,6 +99,7 @@ static void sum_group(work w, int32_t group, int64_t row_begin, int64_t row_end)
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   work w = {.state = state, .groups = state->workspace[FMM_PHASE_ULIST]};
   fmm_pair_sum_prepare(&w.sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
+  fmm_pair_sum_allow_coarse(&w.sum);
   w.both = state->tree->same_points && fmm_pair_sum_prefers_both(&w.sum);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(state->threads)
   for (int32_t group = 0; group < w.groups->n_groups; group++) sum_group(w, group, row_begin, row_end);

@@ -122,6 +122,7 @@ static void check(problem *p, const fmm_pair *pair, uint64_t case_seed, const ch
       for (int k = 0; k < p->values * p->columns; k++)
         for (int i = 0; i < p->n_targets + PAD; i++) got[k][i] = i >= 1 && i <= p->n_targets ? base : 7;
       fmm_pair_sum_prepare(&sum, pair, p->params, p->columns, p->gradient, precisions[accuracy], tolerances[accuracy]);
+      fmm_pair_sum_allow_coarse(&sum);
       fmm_pair_sum_add(&sum, &targets, 1, &sources);
       compare(p, pair, accuracy, case_seed, what);
     }
@@ -250,6 +251,7 @@ static void check_both(const fmm_pair *pair, uint64_t case_seed, const char *wha
       fmm_pair_points a = {p.n_targets, p.targets[0] + 1, p.targets[1] + 1, p.targets[2] + 1, p.density[3] + 1, MAX_N + PAD, got[0] + 1, MAX_N + PAD};
       fmm_pair_points b = {p.n_sources, p.sources[0] + 1, p.sources[1] + 1, p.sources[2] + 1, p.density[0] + 1, MAX_N + PAD, back_got[0] + 1, MAX_N + PAD};
       fmm_pair_sum_prepare(&sum, pair, p.params, 1, p.gradient, precisions[accuracy], tolerances[accuracy]);
+      fmm_pair_sum_allow_coarse(&sum);
       assert_true(fmm_pair_sum_can_add_both(&sum));
       fmm_pair_sum_add_both(&sum, &a, &b);
       compare(&p, pair, accuracy, case_seed, what);
@@ -299,6 +301,7 @@ static void bench_one(const fmm_pair *pair, int accuracy, int n, int columns, in
   fmm_pair_targets targets = targets_of(&p, got);
   for (int r = 0; r < RANGES; r++) ranges[r] = sources_of(&p);
   fmm_pair_sum_prepare(&sum, pair, p.params, columns, gradient, precisions[accuracy], tolerances[accuracy]);
+  fmm_pair_sum_allow_coarse(&sum);
   double best = 1e30;
   for (int repeat = 0; repeat < 30; repeat++) {
     double start = now();
@@ -319,6 +322,7 @@ static void bench_both(const fmm_pair *pair, int accuracy, int n, int gradient) 
   fmm_pair_points a = {n, p.targets[0] + 1, p.targets[1] + 1, p.targets[2] + 1, p.density[3] + 1, MAX_N + PAD, got[0] + 1, MAX_N + PAD};
   fmm_pair_points b = {n, p.sources[0] + 1, p.sources[1] + 1, p.sources[2] + 1, p.density[0] + 1, MAX_N + PAD, expected[0] + 1, MAX_N + PAD};
   fmm_pair_sum_prepare(&sum, pair, p.params, 1, gradient, precisions[accuracy], tolerances[accuracy]);
+  fmm_pair_sum_allow_coarse(&sum);
   double best = 1e30;
   for (int repeat = 0; repeat < 200; repeat++) {
     double start = now();
