@@ -25,11 +25,36 @@ static int has_far_field(const fmm_counts *c) {
   return c->total[FMM_PHASE_VLIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries > 0;
 }
 
-/* On the GPU: spectra of the level with most boxes, sources all at once. */
-static double spectra_bytes(const fmm_counts *c, const fmm_vlist_work *v) {
-  double most = 0;
-  for (int l = 0; l < FMM_MAX_LEVELS; l++) most = fmax(most, c->level[FMM_PHASE_UP][l].entries);
-  return most * v->spectrum_bytes;
+/* ---- on the GPU (runtime/gpu/gpu_plan.cu) ---- */
+
+enum { DEVICE_BYTES_A_BOX = 3 * 8 + 8 + 3 * 8, DEVICE_BYTES_AN_ENTRY = 16 + 4, DEVICE_BYTES_A_PARENT = 8 * 4 + 8 * 4 + 26 * 4 };
+
+static double pad(double n, double to) { return ceil(n / to) * to; }
+
+/* Dense operators, rows to 32 and columns to 16; transforms of all 343 offsets. */
+static double device_operators(const fmm_counts *c, const fmm_pair_info *pair, double n, const double gpu[FMM_N_PHASES]) {
+  double matrix = 8 * pad(n, 32) * pad(n, 16), grid = 2 * c->order - 1, components = pair->equivalent_components;
+  double sets = pair->has_degree ? 1 : fmax(c->n_levels - 2, 0), one = 10 * matrix * ((gpu[FMM_PHASE_UP] > 0) + (gpu[FMM_PHASE_DOWN] > 0));
+  if (gpu[FMM_PHASE_VLIST] > 0) one += 16 * 343 * c->order * grid * grid * components * components;
+  return sets * one;
+}
+
+/* Two spectra (sources, targets) of the eight children of every parent, for `planes` of the order's frequencies kz. */
+static double device_spectra(const fmm_counts *c, const fmm_pair_info *pair, double planes) {
+  double grid = 2 * c->order - 1, parents = (double)(c->n_boxes - c->n_leaves);
+  return 2 * 16 * 8 * planes * grid * grid * c->n_columns * pair->equivalent_components * parents + parents * DEVICE_BYTES_A_PARENT;
+}
+
+static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const fmm_count_case *what, const double gpu[FMM_N_PHASES], double planes) {
+  double densities = (double)c->n_sources * (fmm_source_bytes(what) - 24), results = (double)c->n_targets * (fmm_target_bytes(what) - 24);
+  double entries = c->total[FMM_PHASE_ULIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries;
+  double bytes = point_bytes(c, pair) + 2 * densities + 3 * results + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
+  double far = gpu[FMM_PHASE_UP] + gpu[FMM_PHASE_VLIST] + gpu[FMM_PHASE_WLIST] + gpu[FMM_PHASE_XLIST] + gpu[FMM_PHASE_DOWN];
+  if (!has_far_field(c) || !(far > 0)) return bytes;
+  double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns;
+  bytes += (2 + 3 * (gpu[FMM_PHASE_DOWN] > 0)) * (double)c->n_boxes * box_bytes + 2 * (gpu[FMM_PHASE_UP] > 0) * (double)c->n_leaves * box_bytes;
+  if (gpu[FMM_PHASE_VLIST] > 0) bytes += device_spectra(c, pair, planes);
+  return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);
 }
 
 void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int threads, const double gpu_fraction[FMM_N_PHASES], fmm_footprint *footprint) {
@@ -48,7 +73,11 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
     f.workspace = fmm_vlist_workspace_bytes(&what, sizeof(double), (double)(c->n_boxes - c->n_leaves), threads) + 2.0 * threads * BLOCKS_A_THREAD * LANES * 8 * fmm_count_unknowns(&what);
   }
   f.host = f.points + f.tree + f.lists + f.planes + f.expansions + f.operators + f.workspace;
-  for (int phase = 0; phase < FMM_N_PHASES; phase++)
-    if (gpu_fraction[phase] > 0) f.device = f.points + f.tree + f.lists + f.planes + f.expansions + f.operators + spectra_bytes(c, &v);
+  double on_gpu = 0;
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) on_gpu += gpu_fraction[phase];
+  if (on_gpu > 0) {
+    f.device = device_bytes(c, pair, &what, gpu_fraction, c->order);
+    f.device_least = device_bytes(c, pair, &what, gpu_fraction, 1);
+  }
   *footprint = f;
 }

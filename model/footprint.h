@@ -1,6 +1,6 @@
 /* Bytes that a plan will reserve, from work counts alone: what fmm-predict says and a memory cap is compared with before anything is
- * built. Follows the arrays of runtime/tree.h, runtime/lists.h, kernels/phase.h and the workspaces of the phases; the caller's own arrays are
- * not in it. */
+ * built. Follows the arrays of runtime/tree.h, runtime/lists.h, kernels/phase.h, the workspaces of the phases, and runtime/gpu/gpu_plan.cu; the
+ * caller's own arrays are not in it. */
 #ifndef FMM_FOOTPRINT_H
 #define FMM_FOOTPRINT_H
 #include "model/model.h"
@@ -11,9 +11,10 @@ typedef struct fmm_footprint {
   double expansions;           /* equivalent densities and check potentials of every box */
   double operators;            /* translation operators of all sets */
   double workspace;            /* of the phases: spectra of V, blocks of up and down a thread */
-  double host, device;         /* sums; device: 0 without work there */
+  double host;                 /* their sum */
+  double device, device_least; /* the arena on the GPU: V's spectra all at once, or in the thinnest slabs; 0 without work there */
 } fmm_footprint;
 
-/* threads: of the CPU team. gpu_fraction: of each phase; any on the GPU needs a copy of points, tree, lists and the arrays of phases there. */
+/* threads: of the CPU team. gpu_fraction: of each phase; any on the GPU needs points, lists and the arrays of its phases there. */
 void fmm_footprint_of(const fmm_counts *counts, const fmm_pair_info *pair, int threads, const double gpu_fraction[FMM_N_PHASES], fmm_footprint *footprint);
 #endif

@@ -21,7 +21,7 @@ static fmm_status tune(const fmm_forecast_case *what, fmm_schedule_kind kind, fm
 static int too_large(const fmm_forecast_case *what, const fmm_forecast *f) {
   double memory = what->machine->device[FMM_DEVICE_GPU].memory_mb * 1048576.0, cap = what->device_memory_bytes;
   if (cap > 0 && (cap < memory || memory == 0)) memory = cap;
-  return uses_gpu(&f->tuned.assignment) && memory > 0 && f->memory.device > memory;
+  return uses_gpu(&f->tuned.assignment) && memory > 0 && f->memory.device_least > memory;
 }
 
 /* Prices what was chosen for the threads that there will be. */
@@ -39,8 +39,8 @@ fmm_status fmm_forecast_make(const fmm_forecast_case *what, fmm_forecast *foreca
   FMM_TRY(tune(what, what->kind, &f));
   int gpu_fits = !too_large(what, &f);
   if (!gpu_fits && what->kind != FMM_SCHEDULE_AUTO)
-    return FMM_FAIL(FMM_ERR_MEMORY, "schedule %s needs %.0f MB on the GPU, more than it has or may use; choose auto or cpu, or fewer points",
-                    fmm_schedule_name(what->kind), f.memory.device / 1048576);
+    return FMM_FAIL(FMM_ERR_MEMORY, "schedule %s needs at least %.0f MB on the GPU, more than it has or may use; choose auto or cpu, or fewer points",
+                    fmm_schedule_name(what->kind), f.memory.device_least / 1048576);
   if (!gpu_fits) FMM_TRY(tune(what, FMM_SCHEDULE_CPU, &f));
   price(what, gpu_fits, &f);
   *forecast = f;
