@@ -42,16 +42,17 @@ static void add_rates(writer *w, const fmm_device_rates *d, int is_gpu) {
 
 static void add_constants(writer *w, const fmm_device_rates *d) {
   static const char *const precisions[FMM_N_PRECISIONS] = {"double", "single"};
-  add(w, "\n  %-6s %-9s %9s %12s   %-28s %5s %9s\n", "phase", "precision", "constant", "ns an entry", "error on held-out runs", "fit", "held out");
+  add(w, "\n  %-6s %-9s %9s %12s %10s %9s   %-28s %5s %9s\n", "phase", "precision", "constant", "ns an entry", "ns a KiB", "us a level", "error on held-out runs", "fit",
+      "held out");
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int k = 0; k < FMM_N_PRECISIONS; k++) {
       const fmm_constant *c = &d->constant[phase][k];
       add(w, "  %-6s %-9s ", fmm_phase_names[phase], precisions[k]);
       if (!(c->value > 0)) add(w, "%9s\n", "not measured");
-      else if (!c->n_fit) add(w, "%9.2f %12.1f   not fitted\n", c->value, 1e9 * c->entry_s);
+      else if (!c->n_fit) add(w, "%9.2f %12.1f %10.1f %9.1f   not fitted\n", c->value, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s);
       else
-        add(w, "%9.2f %12.1f   median %4.1f %%, 90th %5.1f %% %6d %9d\n", c->value, 1e9 * c->entry_s, 100 * c->median_error, 100 * c->p90_error, c->n_fit,
-            c->n_held_out);
+        add(w, "%9.2f %12.1f %10.1f %9.1f   median %4.1f %%, 90th %5.1f %% %6d %9d\n", c->value, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s,
+            100 * c->median_error, 100 * c->p90_error, c->n_fit, c->n_held_out);
     }
 }
 
@@ -77,6 +78,6 @@ size_t fmm_machine_text(const fmm_machine *m, char *buffer, size_t capacity) {
   add(&w, "fingerprint %s\nbuild       %s\n", m->fingerprint[0] ? m->fingerprint : "(none)", m->build[0] ? m->build : "(unknown)");
   for (int device = 0; device < FMM_N_DEVICES; device++)
     if (m->device[device].present) add_device(&w, &m->device[device], device == FMM_DEVICE_GPU);
-  add(&w, "\nPredicted time = constant x what the rates allow + entries + regions or launches; a constant of 1 is ideal.\n");
+  add(&w, "\nPredicted time = constant x what the rates allow + entries + bytes + levels; a constant of 1 is ideal.\n");
   return w.length;
 }

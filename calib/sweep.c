@@ -33,9 +33,10 @@ static fmm_sweep_sample features(const fmm_plan *plan, fmm_phase phase) {
   fmm_sweep_sample f = {.phase = phase, .device = s->info.device[phase], .precision = fmm_precision_index(s->state.precision[phase])};
   f.sample.roofline_s = fmm_phase_roofline_s(d, plan->pair->info, &s->counts, phase, f.precision);
   f.sample.entries = s->counts.total[phase].entries;
+  f.sample.bytes = s->counts.total[phase].bytes / (f.precision + 1);
   f.work = s->counts.total[phase];
-  f.launches = fmm_phase_launches(&s->counts, phase);
-  f.sample.launches_s = f.launches * d->launch_s.value;
+  f.sample.launches = fmm_phase_launches(&s->counts, phase);
+  f.sample.launches_s = f.sample.launches * d->launch_s.value;
   return f;
 }
 

@@ -18,7 +18,6 @@ typedef struct fmm_sweep_sample {
   fmm_phase phase;
   fmm_device device;
   int precision;           /* index */
-  int launches;            /* as the model counts them */
   fmm_work work;           /* exact counts of the phase */
   fmm_sample sample;
 } fmm_sweep_sample;

@@ -58,15 +58,16 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   fmm_constant c = usable_constant(d, phase, precision);
   fmm_cost cost = {.feasible = 1, .p90_error = c.p90_error};
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
+  double launch_s = d->launch_s.value + c.launch_s;
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
     const fmm_work *work = &counts->level[phase][level];
     double limit = fmm_roofline_s(d, pair, counts, (fmm_phase)phase, work, precision);
-    double seconds = c.value * limit + c.entry_s * work->entries + (a_level && work->entries > 0 ? d->launch_s.value : 0);
+    double seconds = c.value * limit + c.entry_s * work->entries + c.byte_s * work->bytes / (precision + 1) + (a_level && work->entries > 0 ? launch_s : 0);
     table->level_s[phase][level][device][precision] = seconds;
     cost.limit_s += limit;
     cost.seconds += seconds;
   }
-  if (!a_level) cost.seconds += launches * d->launch_s.value;
+  if (!a_level) cost.seconds += launches * launch_s;
   table->total[phase][device][precision] = cost;
 }
 

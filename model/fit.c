@@ -1,13 +1,16 @@
-/* Fit of one phase's constants: non-negative least squares on relative errors, two unknowns (value of the roofline, seconds an entry), solved
+/* Fit of one phase's constants: non-negative least squares on relative errors, up to four unknowns (of roofline, entries, bytes, launches), solved
  * exactly over the active sets; errors on the runs that were held out. Reference: Choi et al. 2014, section 4.3 (linear regression over
  * N, q, p); Lawson & Hanson, Solving Least Squares Problems (1974), ch. 23 (non-negativity). */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/model.h"
 
-/* Normal equations of  sum ((a value + b entry_s + c) / t - 1)^2  with a, b, c the sample's roofline, entries and launches. */
-typedef struct normal { double aa, ab, bb, ay, by; int n; } normal;
+enum { ROOFLINE, ENTRIES, BYTES, LAUNCHES, UNKNOWNS };
+
+/* Normal equations of  sum (x . features / t - (1 - launches_s / t))^2, scaled so that the matrix has ones on its diagonal (or zeros). */
+typedef struct normal { double a[UNKNOWNS][UNKNOWNS], b[UNKNOWNS], scale[UNKNOWNS]; int n; } normal;
 
 static int usable(const fmm_sample *s) { return s->seconds > 0 && isfinite(s->seconds) && s->roofline_s > 0 && isfinite(s->roofline_s); }
 
@@ -16,14 +19,68 @@ static normal accumulate(int n, const fmm_sample *samples) {
   for (int i = 0; i < n; i++) {
     const fmm_sample *s = &samples[i];
     if (s->held_out || !usable(s)) continue;
-    double a = s->roofline_s / s->seconds, b = s->entries / s->seconds, y = fmax(1 - s->launches_s / s->seconds, 0);
-    m.aa += a * a, m.ab += a * b, m.bb += b * b, m.ay += a * y, m.by += b * y, m.n++;
+    const double t = s->seconds, row[UNKNOWNS] = {s->roofline_s / t, s->entries / t, s->bytes / t, s->launches / t}, y = fmax(1 - s->launches_s / t, 0);
+    for (int j = 0; j < UNKNOWNS; j++) {
+      for (int k = 0; k < UNKNOWNS; k++) m.a[j][k] += row[j] * row[k];
+      m.b[j] += row[j] * y;
+    }
+    m.n++;
+  }
+  for (int j = 0; j < UNKNOWNS; j++) m.scale[j] = m.a[j][j] > 0 ? sqrt(m.a[j][j]) : 0;
+  for (int j = 0; j < UNKNOWNS; j++) {
+    for (int k = 0; k < UNKNOWNS; k++) m.a[j][k] = m.scale[j] > 0 && m.scale[k] > 0 ? m.a[j][k] / (m.scale[j] * m.scale[k]) : 0;
+    if (m.scale[j] > 0) m.b[j] /= m.scale[j];
   }
   return m;
 }
 
+/* Least squares over the unknowns in `set` (bits) by Cholesky; 0 when they are (nearly) collinear. x is 0 elsewhere. */
+static int solve(const normal *m, unsigned set, double x[UNKNOWNS]) {
+  const double smallest_pivot = 1e-9;
+  double l[UNKNOWNS][UNKNOWNS] = {{0}}, z[UNKNOWNS];
+  int index[UNKNOWNS], n = 0;
+  for (int j = 0; j < UNKNOWNS; j++) {
+    x[j] = 0;
+    if (set & 1u << j) index[n++] = j;
+  }
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j <= i; j++) {
+      double sum = m->a[index[i]][index[j]];
+      for (int k = 0; k < j; k++) sum -= l[i][k] * l[j][k];
+      if (i == j && !(sum > smallest_pivot)) return 0;
+      l[i][j] = i == j ? sqrt(sum) : sum / l[j][j];
+    }
+    z[i] = m->b[index[i]];
+    for (int k = 0; k < i; k++) z[i] -= l[i][k] * z[k];
+    z[i] /= l[i][i];
+  }
+  for (int i = n - 1; i >= 0; i--) {
+    for (int k = i + 1; k < n; k++) z[i] -= l[k][i] * x[index[k]];
+    x[index[i]] = z[i] / l[i][i];
+  }
+  return 1;
+}
+
+/* The best set that has the roofline, at most `most` unknowns and only positive values. What a set explains of the sum of squares is x . b. */
+static void best_of_sets(const normal *m, int most, double best[UNKNOWNS]) {
+  double explained = -1;
+  for (unsigned set = 1u << ROOFLINE; set < 1u << UNKNOWNS; set += 2) {
+    double x[UNKNOWNS], gain = 0;
+    if (__builtin_popcount(set) > most || !solve(m, set, x)) continue;
+    int positive = 1;
+    for (int j = 0; j < UNKNOWNS; j++) {
+      if (set & 1u << j) positive &= x[j] > 0;
+      gain += x[j] * m->b[j];
+    }
+    if (!positive || gain <= explained) continue;
+    explained = gain;
+    memcpy(best, x, UNKNOWNS * sizeof *best);
+  }
+}
+
 double fmm_fit_predict(const fmm_constant *constant, const fmm_sample *sample) {
-  return constant->value * sample->roofline_s + constant->entry_s * sample->entries + sample->launches_s;
+  return constant->value * sample->roofline_s + constant->entry_s * sample->entries + constant->byte_s * sample->bytes +
+         constant->launch_s * sample->launches + sample->launches_s;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -50,13 +107,11 @@ static fmm_status measure_errors(int n, const fmm_sample *samples, int held_out,
 fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *constant) {
   normal m = accumulate(n, samples);
   fmm_constant c = {.n_fit = m.n};
-  if (!(m.aa > 0)) return FMM_FAIL(FMM_ERR_ARGUMENT, "none of %d samples has positive seconds and work: nothing to fit", n);
-  double determinant = m.aa * m.bb - m.ab * m.ab;
-  c.value = m.ay / m.aa; /* active set: entry_s = 0 */
-  if (m.n > 2 && determinant > 1e-12 * m.aa * m.bb) {
-    double value = (m.ay * m.bb - m.by * m.ab) / determinant, entry_s = (m.by * m.aa - m.ay * m.ab) / determinant;
-    if (value > 0 && entry_s > 0) c.value = value, c.entry_s = entry_s; /* else the optimum is on a border; value = 0 is not a roofline's */
-  }
+  double x[UNKNOWNS] = {0};
+  if (!m.n) return FMM_FAIL(FMM_ERR_ARGUMENT, "none of %d samples has positive seconds and work: nothing to fit", n);
+  best_of_sets(&m, m.n <= 2 ? 1 : m.n <= 5 ? 2 : m.n <= 8 ? 3 : UNKNOWNS, x);
+  for (int j = 0; j < UNKNOWNS; j++) x[j] = m.scale[j] > 0 ? x[j] / m.scale[j] : 0;
+  c.value = x[ROOFLINE], c.entry_s = x[ENTRIES], c.byte_s = x[BYTES], c.launch_s = x[LAUNCHES];
   if (!(c.value > 0)) return FMM_FAIL(FMM_ERR_ARGUMENT, "launches alone take longer than all %d runs measured: nothing to fit", m.n);
   FMM_TRY(measure_errors(n, samples, 1, &c));
   if (!c.n_held_out) FMM_TRY(measure_errors(n, samples, 0, &c));

@@ -1,5 +1,6 @@
 /* From counts and rates to a cost table: time of every phase at every level on every device in every precision.
- * t = C * max(compute, memory) a level + entry_s * entries + launch_s * launches; C and entry_s fitted a phase, device and precision; transfers are apart.
+ * t = C * max(compute, memory) a level + entry_s * entries + byte_s * bytes + launch_s * launches; constants fitted a phase, device and precision; transfers
+ * are apart.
  * Pure functions over plain structs; no hardware is touched. Reference: Choi et al. 2014, section 4. */
 #ifndef FMM_MODEL_H
 #define FMM_MODEL_H
@@ -47,10 +48,12 @@ void fmm_choi_predict(const fmm_choi_machine *machine, double n_points, double l
 /* Effective peak of the Laplace pair sum, eq. 6: 11 flops in 7 + rsqrt_instructions. */
 double fmm_choi_peak(double rsqrt_instructions, double hertz, double processors);
 
-/* One measured run of one phase on one device in one precision, as features of the fit. */
-typedef struct fmm_sample { double roofline_s, entries, launches_s, seconds; int held_out; } fmm_sample;
-/* value and entry_s >= 0 that minimise the squared relative error over the samples not held out; the errors over the held-out ones (over
- * all, when none is). value > 0 always: without usable samples FMM_ERR_ARGUMENT. Two samples or fewer fit value alone. */
+/* One measured run of one phase on one device in one precision, as features of the fit. bytes: in that precision; launches_s: what the profile's
+ * launch cost makes of `launches`, part of every prediction. */
+typedef struct fmm_sample { double roofline_s, entries, bytes, launches, launches_s, seconds; int held_out; } fmm_sample;
+/* value > 0 and entry_s, byte_s, launch_s >= 0 that minimise the squared relative error over the samples not held out; the errors over the held-out
+ * ones (over all, when none is). Few samples fit fewer constants: up to two value alone, up to five one more, up to eight two more.
+ * FMM_ERR_ARGUMENT without usable samples. */
 fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *constant);
 /* What the model says for a sample. */
 double fmm_fit_predict(const fmm_constant *constant, const fmm_sample *sample);

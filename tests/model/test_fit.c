@@ -23,6 +23,34 @@ static void exact_samples_give_the_constants_back(void **state) {
   assert_true(c.p90_error < 1e-9 && c.n_fit == 20 && c.n_held_out == 0);
 }
 
+/* Features that vary independently. */
+static void make_four(int n, fmm_sample *s, double value, double entry_s, double byte_s, double launch_s) {
+  for (int i = 0; i < n; i++) {
+    s[i] = (fmm_sample){.roofline_s = 1e-3 * pow(1.4, i % 13), .entries = 1e3 * (1 + (i * 7) % 11), .bytes = 1e6 * (1 + (i * 5) % 7), .launches = 1 + i % 4, .launches_s = 1e-5};
+    s[i].seconds = value * s[i].roofline_s + entry_s * s[i].entries + byte_s * s[i].bytes + launch_s * s[i].launches + 1e-5;
+  }
+}
+
+static void all_four_constants_come_back_from_exact_samples(void **state) {
+  fmm_sample s[30];
+  fmm_constant c;
+  make_four(30, s, 1.7, 3e-7, 2e-10, 5e-5);
+  assert_ok(fmm_fit_constant(30, s, &c));
+  assert_true(fabs(c.value / 1.7 - 1) < 1e-9 && fabs(c.entry_s / 3e-7 - 1) < 1e-9 && fabs(c.byte_s / 2e-10 - 1) < 1e-9 && fabs(c.launch_s / 5e-5 - 1) < 1e-9);
+  assert_true(c.p90_error < 1e-9);
+}
+
+static void few_samples_fit_few_constants(void **state) {
+  fmm_sample s[30];
+  make_four(30, s, 1.7, 3e-7, 2e-10, 5e-5);
+  const int samples[] = {2, 5, 8, 12}, most[] = {1, 2, 3, 4};
+  for (int i = 0; i < 4; i++) {
+    fmm_constant c;
+    assert_ok(fmm_fit_constant(samples[i], s, &c));
+    assert_true(1 + (c.entry_s > 0) + (c.byte_s > 0) + (c.launch_s > 0) <= most[i] && c.value > 0);
+  }
+}
+
 static void an_overhead_that_would_be_negative_is_zero(void **state) {
   fmm_sample s[20];
   fmm_constant c;
@@ -79,6 +107,7 @@ static void nothing_to_fit_is_an_error(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(exact_samples_give_the_constants_back),
+                                     cmocka_unit_test(all_four_constants_come_back_from_exact_samples), cmocka_unit_test(few_samples_fit_few_constants),
                                      cmocka_unit_test(an_overhead_that_would_be_negative_is_zero),
                                      cmocka_unit_test(noise_moves_the_constants_little_and_shows_in_the_errors),
                                      cmocka_unit_test(held_out_runs_do_not_enter_the_fit),
