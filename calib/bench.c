@@ -47,6 +47,7 @@ fmm_status fmm_bench_measure(const fmm_bench *bench, int threads, double effort,
   bench->teardown(context);
   double amount = bench->unit == FMM_PER_FLOP ? work.flops : bench->unit == FMM_PER_BYTE ? work.bytes : work.items;
   fmm_rate rate = fmm_quiet_rate(n, seconds, amount, bench->unit == FMM_SECONDS_PER_ITEM);
+  if (bench->unit == FMM_SECONDS_PER_ITEM) rate.value = seconds[0] / amount; /* the least that it costs; the fit finds what it costs beyond that */
   *result = (fmm_bench_result){.rate = rate, .work = work, .median_s = fmm_median_rate(n, seconds).value, .runs = n};
   return FMM_OK;
 }
