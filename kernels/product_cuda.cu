@@ -1,64 +1,71 @@
 /* The operators' batched products on the GPU: every column is one box (and density column), gathered and scattered by index, so that all leaves
  * are one launch and every level one or two. Blocks of 128 threads make 32 x 64 values from panels of 16 in shared memory (rows padded to 20 doubles:
- * no bank conflicts for the fragments), the next panels being loaded meanwhile. Each value is one thread's sum in one order. */
+ * no bank conflicts for the fragments), two more panels being copied meanwhile. Each value is one thread's sum in one order. */
+#include <cuda_pipeline.h>
+
 #include "kernels/mma_cuda.h"
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { ROWS = 32, COLUMNS = 64, DEPTH = 16, PITCH = 20, THREADS = 128 };
+enum { ROWS = 32, COLUMNS = 64, DEPTH = 16, PITCH = 20, STAGES = 3, THREADS = 128, PANEL = (ROWS + COLUMNS) * PITCH };
 
-struct panels { double2 a[2], b[4]; };
-
-/* Where this thread's column of a segment starts; NULL: zero. scale: its factor. */
-__device__ const double *column_start(const fmm_cuda_product &p, int64_t column, int segment, double *scale) {
+/* Where this thread's column of a segment starts; NULL: zero. */
+__device__ const double *column_start(const fmm_cuda_product &p, int64_t column, int segment) {
   int64_t box = column / p.columns;
   int part = (int)(column - box * p.columns);
   if (box >= p.n_boxes) return NULL;
   if (p.d_index) box = p.d_index[box * p.n_segments + segment];
   if (box < 0) return NULL;
-  *scale = p.d_in_scale ? p.d_in_scale[box] : 1;
   return p.d_in + (box * p.columns + part) * p.n;
 }
 
-__device__ __forceinline__ void load(const fmm_cuda_product &p, panels &next, const double *matrix, const double *from, double scale, int k0) {
-  const double2 *a = (const double2 *)(matrix + k0);
-  next.a[0] = a[0];
-  next.a[1] = a[1];
-  int k = k0 + (threadIdx.x & 1) * 8;
+/* What a thread copies of each panel: 4 values of a row of the matrix, 8 of a column of the input. */
+struct feed {
+  const double *matrix, *from;
+  int64_t column, matrix_stride;
+  int segment, k; /* of the next panel */
+};
+
+/* Starts the copies of the next panel into a stage. */
+__device__ __forceinline__ void load(const fmm_cuda_product &p, feed &f, double *stage) {
+  if (f.segment < p.n_segments) {
+    double *a = stage + (threadIdx.x >> 2) * PITCH + (threadIdx.x & 3) * 4, *b = stage + ROWS * PITCH + (threadIdx.x >> 1) * PITCH + (threadIdx.x & 1) * 8;
+    const double *matrix = f.matrix + f.segment * f.matrix_stride + f.k;
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    double2 v = make_double2(0, 0);
-    if (from && k + 2 * i < p.n) v = *(const double2 *)(from + k + 2 * i); /* n is even */
-    next.b[i] = make_double2(v.x * scale, v.y * scale);
+    for (int i = 0; i < 2; i++) __pipeline_memcpy_async(a + 2 * i, matrix + 2 * i, 16);
+    int k = f.k + (threadIdx.x & 1) * 8;
+#pragma unroll
+    for (int i = 0; i < 4; i++) { /* n is even; what is beyond it, or no column at all, is zero */
+      bool there = f.from && k + 2 * i < p.n;
+      __pipeline_memcpy_async(b + 2 * i, there ? f.from + k + 2 * i : p.d_in, 16, there ? 0 : 16);
+    }
+    f.k += DEPTH;
+    if (f.k == p.k_pad) {
+      f.k = 0;
+      if (++f.segment < p.n_segments) f.from = column_start(p, f.column, f.segment);
+    }
   }
+  __pipeline_commit();
 }
 
 __global__ void __launch_bounds__(THREADS) product(const fmm_cuda_product p) {
-  __shared__ __align__(16) double a[2][ROWS * PITCH], b[2][COLUMNS * PITCH];
+  __shared__ __align__(16) double stage[STAGES * PANEL];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  int64_t first_column = (int64_t)blockIdx.x * COLUMNS;
-  int first_row = blockIdx.y * ROWS, steps = p.k_pad / DEPTH;
+  int row_tiles = p.m_pad / ROWS; /* side by side, so that their columns come from memory once */
+  int64_t first_column = (int64_t)(blockIdx.x / row_tiles) * COLUMNS;
+  int first_row = (int)(blockIdx.x % row_tiles) * ROWS, total = p.k_pad / DEPTH * p.n_segments;
   int which = p.d_tile_matrix ? p.d_tile_matrix[first_column / p.columns / COLUMNS] : 0;
-  const double *matrix = p.d_matrix + which * p.matrix_stride + (int64_t)(first_row + (threadIdx.x >> 2)) * p.k_pad + (threadIdx.x & 3) * 4;
-  double *to_a = a[0] + (threadIdx.x >> 2) * PITCH + (threadIdx.x & 3) * 4, *to_b = b[0] + (threadIdx.x >> 1) * PITCH + (threadIdx.x & 1) * 8;
-  double sum[4][4] = {}, scale = 0;
-  panels next;
-  const double *from = column_start(p, first_column + (threadIdx.x >> 1), 0, &scale);
-  load(p, next, matrix, from, scale, 0);
-  int total = steps * p.n_segments, in_segment = 0, segment = 0;
+  feed f = {p.d_matrix + which * p.matrix_stride + (int64_t)(first_row + (threadIdx.x >> 2)) * p.k_pad + (threadIdx.x & 3) * 4, NULL,
+            first_column + (threadIdx.x >> 1), p.matrix_stride, 0, 0};
+  f.from = column_start(p, f.column, 0);
+  for (int i = 0; i < STAGES - 1; i++) load(p, f, stage + i * PANEL);
+  double sum[4][4] = {};
   for (int step = 0; step < total; step++) {
-    int at = step & 1;
-#pragma unroll
-    for (int i = 0; i < 2; i++) *(double2 *)(to_a + at * ROWS * PITCH + 2 * i) = next.a[i];
-#pragma unroll
-    for (int i = 0; i < 4; i++) *(double2 *)(to_b + at * COLUMNS * PITCH + 2 * i) = next.b[i];
-    __syncthreads(); /* two buffers: a thread writes one only after all have read it two steps ago */
-    if (++in_segment == steps) {
-      in_segment = 0;
-      if (++segment < p.n_segments) from = column_start(p, first_column + (threadIdx.x >> 1), segment, &scale);
-    }
-    if (step + 1 < total) load(p, next, matrix + segment * p.matrix_stride, from, scale, in_segment * DEPTH);
-    const double *pa = a[at] + (16 * (warp & 1) + g) * PITCH + t, *pb = b[at] + (32 * (warp >> 1) + g) * PITCH + t;
+    __pipeline_wait_prior(STAGES - 2);
+    __syncthreads(); /* the panel is there for all, and all have done with the one that is overwritten next */
+    load(p, f, stage + (step + STAGES - 1) % STAGES * PANEL);
+    const double *pa = stage + step % STAGES * PANEL + (16 * (warp & 1) + g) * PITCH + t;
+    const double *pb = stage + step % STAGES * PANEL + ROWS * PITCH + (32 * (warp >> 1) + g) * PITCH + t;
     double fa[8], fb[4];
 #pragma unroll
     for (int i = 0; i < 8; i++) fa[i] = pa[(i & 1) * 8 * PITCH + (i >> 1) * 4];
@@ -88,7 +95,7 @@ __global__ void __launch_bounds__(THREADS) product(const fmm_cuda_product p) {
 
 cudaError_t fmm_cuda_product_run(const fmm_cuda_product *p, cudaStream_t stream) {
   if (p->n_boxes <= 0) return cudaSuccess;
-  dim3 blocks((unsigned)((p->n_boxes * p->columns + COLUMNS - 1) / COLUMNS), p->m_pad / ROWS);
+  unsigned blocks = (unsigned)((p->n_boxes * p->columns + COLUMNS - 1) / COLUMNS * (p->m_pad / ROWS));
   product<<<blocks, THREADS, 0, stream>>>(*p);
   return cudaGetLastError();
 }

@@ -85,6 +85,9 @@ fmm_status fmm_gpu_copy_span(const fmm_gpu_plan *plan, fmm_gpu_copy copy, double
 fmm_status fmm_gpu_register(void *host, size_t bytes);
 void fmm_gpu_unregister(void *host);
 
+/* Plain device memory, for tests. */
+fmm_status fmm_gpu_allocate(void **d_pointer, size_t bytes);
+void fmm_gpu_free(void *d_pointer);
 /* Copies between any of host and device memory, ordered after what is in the caller's stream; complete on return. */
 fmm_status fmm_gpu_copy_now(void *to, const void *from, size_t bytes, void *stream);
 

@@ -28,6 +28,8 @@ fmm_status fmm_gpu_phase_span(const fmm_gpu_plan *plan, fmm_phase phase, double 
 fmm_status fmm_gpu_copy_span(const fmm_gpu_plan *plan, fmm_gpu_copy copy, double *start_s, double *end_s) { return none(); }
 fmm_status fmm_gpu_register(void *host, size_t bytes) { return none(); }
 void fmm_gpu_unregister(void *host) {}
+fmm_status fmm_gpu_allocate(void **d_pointer, size_t bytes) { return none(); }
+void fmm_gpu_free(void *d_pointer) {}
 fmm_status fmm_gpu_copy_now(void *to, const void *from, size_t bytes, void *stream) { return none(); }
 fmm_status fmm_gpu_measure(int device, int sms, fmm_gpu_rate rate, double *value) { return none(); }
 void fmm_gpu_fail_at(int64_t nth) {}

@@ -33,9 +33,9 @@ static fmm_status level(fmm_gpu_plan *p, const fmm_cuda_batch *batch, cudaStream
   m.d_matrix = operators_at(p, batch->level)->d_down_first;
   m.d_in = p->d_down_check;
   m.d_index = d_box;
-  m.d_in_scale = p->d_degree_in;
   m.d_out = p->d_coefficient;
   m.d_out_index = d_box;
+  m.d_out_scale = p->d_degree_in;
   CUDA_TRY(fmm_cuda_product_run(&m, stream));
   return FMM_OK;
 }

@@ -13,9 +13,10 @@ static __device__ __forceinline__ double fmm_rsqrt_third(double r2) {
   double y = fmm_rsqrt_seed(r2), e = fma(-(r2 * y), y, 1.0);
   return fma(y * e, fma(0.375, e, 0.5), y);
 }
+/* y/2 by its exponent, off the double pipe: the seed's low word is zero. */
 static __device__ __forceinline__ double fmm_rsqrt_newton(double r2) {
   double y = fmm_rsqrt_seed(r2), e = fma(-(r2 * y), y, 1.0);
-  return fma(0.5 * y, e, y);
+  return fma(__hiloint2double(__double2hiint(y) - 0x00100000, 0), e, y);
 }
 /* The seed flushes subnormal squares: those rare pairs take the library's way. */
 static __device__ __forceinline__ double fmm_rsqrt_guarded(double r2, double y) {

@@ -3,6 +3,8 @@
  * all of the tile's targets in registers, several a lane; sources are staged in shared memory and dealt to the groups in turn; the groups'
  * sums are added in a fixed order at the end. Nothing is atomic and each value is written by one thread: bits depend on the tree alone.
  * In float, coordinates are relative to the target box's centre and each staged chunk is added to double sums. */
+#include <cuda_pipeline.h>
+
 #include "runtime/gpu/gpu_cuda.h"
 
 #define FMM_PAIR_INFO(name) static constexpr fmm_pair_info info_##name
@@ -39,6 +41,15 @@ struct job {
 template <typename Real, int SOURCES>
 __device__ __forceinline__ void stage_source(const job &a, Real *to, const fmm_cuda_range &range, int box, int64_t i, int column, const double *center) {
   double at[3];
+  if (SOURCES == POINTS && sizeof(Real) == sizeof(double)) { /* as it is, without waiting */
+    int64_t j = range.begin + i;
+    for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + k, a.source[k] + j, sizeof(Real));
+#pragma unroll
+    for (int k = 0; k < COMPONENTS; k++) __pipeline_memcpy_async(to + 3 + k, a.density + ((int64_t)k * a.columns + column) * a.n_sources + j, sizeof(Real));
+    if (info.takes_normals)
+      for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + 3 + COMPONENTS + k, a.normal[k] + j, sizeof(Real));
+    return;
+  }
   if (SOURCES == POINTS) {
     int64_t j = range.begin + i;
     for (int k = 0; k < 3; k++) at[k] = a.source[k][j] - center[k];
@@ -122,6 +133,10 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
       done += take;
       if (done == range.count) next++, done = 0;
     }
+    if (SOURCES == POINTS && !SPLIT) {
+      __pipeline_commit();
+      __pipeline_wait_prior(0);
+    }
     __syncthreads();
     if (SOURCES == POINTS && TARGETS == POINTS && guard) add_pairs<Acc, GRADIENT, R, true>(staged, filled, group, groups, at, params, sum);
     else add_pairs<Acc, GRADIENT, R, false>(staged, filled, group, groups, at, params, sum);
@@ -133,16 +148,21 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
     __syncthreads();
   }
 
-  const int held = lanes * R;
+  /* Sums over the groups of a warp by shuffles (lane differs by multiples of `lanes`), over the warps in order. */
+  const int held = lanes * R, warp = threadIdx.x >> 5;
 #pragma unroll
   for (int r = 0; r < R; r++)
 #pragma unroll
-    for (int v = 0; v < VALUES; v++) shared[(group * VALUES + v) * held + lane + r * lanes] = SPLIT ? total[SPLIT ? r : 0][v] : (double)sum[r][v];
+    for (int v = 0; v < VALUES; v++) {
+      double f = SPLIT ? total[SPLIT ? r : 0][v] : (double)sum[r][v];
+      for (int step = 16; step >= lanes; step >>= 1) f += __shfl_xor_sync(0xffffffffu, f, step);
+      if ((threadIdx.x & 31) < lanes) shared[(warp * VALUES + v) * held + lane + r * lanes] = f;
+    }
   __syncthreads();
   for (int i = threadIdx.x; i < tile.target_count * VALUES; i += THREADS) {
     int v = i / tile.target_count, t = i - v * tile.target_count;
     double f = 0;
-    for (int g = 0; g < groups; g++) f += shared[(g * VALUES + v) * held + t];
+    for (int g = 0; g < THREADS / 32; g++) f += shared[(g * VALUES + v) * held + t];
     double *to = TARGETS == POINTS ? a.out + ((int64_t)v * a.columns + column) * a.n_targets + tile.target_begin + t
                                    : a.out + ((int64_t)tile.slot * a.columns + column) * VALUES * a.n_surface + (int64_t)v * a.n_surface + tile.target_begin + t;
     *to = a.add ? *to + f : f;

@@ -125,10 +125,12 @@ struct fmm_gpu_plan {
   int n_v_groups;
   struct { int64_t begin, end; int level; } v_group[FMM_MAX_LEVELS]; /* rows of one operator set */
   int slab;                          /* planes kz done at once, 1 .. order + 1 */
+  double *d_v_partial;               /* sums between slabs, [row][child][column, component][surface point]; NULL with one slab */
   double2 *d_spectrum, *d_product;   /* [frequency of the slab][(column, component)][slot][8], the same by row */
   double *d_twiddle;                 /* cos, sin of 2 pi j / grid */
   int16_t *d_grid_surface;           /* order^3: surface point or -1 */
   int children_forward, children_inverse; /* children a thread block */
+  int fixed_transforms;              /* kernels compiled for this order are used */
 
   /* streams and events */
   void *green;                       /* green context when limited to some multiprocessors */
@@ -154,7 +156,7 @@ fmm_cuda_pair_launch *fmm_cuda_pair_find(const fmm_pair_info *info);
 int fmm_cuda_pair_most(const fmm_gpu_plan *plan, fmm_cuda_sum sum);
 fmm_status fmm_cuda_sum_run(fmm_gpu_plan *plan, fmm_cuda_sum sum, int64_t row_begin, int64_t row_end, cudaStream_t stream);
 
-/* Batched product, kernels/product_cuda.cu: out[column] (+)= out_scale * sum over segments s of matrix[s] * (in_scale * in[index[column][s]]). */
+/* Batched product, kernels/product_cuda.cu: out[column] (+)= out_scale * sum over segments s of matrix[s] * in[index[column][s]]. */
 typedef struct fmm_cuda_product {
   int n, m_pad, k_pad, n_segments, columns, add; /* columns: density columns a box; add: to what is in out */
   int64_t n_boxes;                     /* columns of the batch, before density columns */
@@ -163,7 +165,6 @@ typedef struct fmm_cuda_product {
   const int32_t *d_tile_matrix;        /* which matrix for each 64 boxes of the batch; NULL: by segment only */
   const double *d_in;                  /* [box][column][n] */
   const int32_t *d_index;              /* box of each column and segment, -1: zero; NULL: the column itself */
-  const double *d_in_scale;            /* by box of d_in, or NULL */
   double *d_out;                       /* [box][column][n] */
   const int32_t *d_out_index;          /* box of a column, -1: nowhere; NULL: the column itself */
   const double *d_out_scale;           /* by box of d_out, or NULL */
@@ -176,7 +177,7 @@ fmm_status fmm_vlist_cuda(fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end
 /* Shared memory of V's transforms for `children` boxes a block; the largest of 8, 4, 2, 1 that fits is taken. */
 size_t fmm_vlist_cuda_forward_bytes(int order, int n_surface, int children);
 size_t fmm_vlist_cuda_inverse_bytes(int order, int n_surface, int children);
-fmm_status fmm_vlist_cuda_prepare(const fmm_gpu_plan *plan);
+fmm_status fmm_vlist_cuda_prepare(fmm_gpu_plan *plan, size_t most_bytes);
 
 /* Input order <-> sorted planes, zeroing and adding (runtime/gpu/gpu_order.cu). */
 cudaError_t fmm_cuda_gather(const fmm_gpu_plan *plan, const double *d_input, cudaStream_t stream);

@@ -84,3 +84,8 @@ extern "C" fmm_status fmm_gpu_copy_now(void *to, const void *from, size_t bytes,
   CUDA_TRY(cudaStreamSynchronize((cudaStream_t)stream));
   return FMM_OK;
 }
+extern "C" fmm_status fmm_gpu_allocate(void **d_pointer, size_t bytes) {
+  CUDA_TRY(cudaMalloc(d_pointer, bytes));
+  return FMM_OK;
+}
+extern "C" void fmm_gpu_free(void *d_pointer) { cudaFree(d_pointer); }

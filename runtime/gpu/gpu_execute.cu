@@ -164,7 +164,7 @@ void unstage(fmm_gpu_plan *p, size_t at, size_t size) {
   if (at < end) copy_host((char *)p->host_gradient + (at - first), (char *)p->stage_out + at, end - at, p->threads);
 }
 
-/* The host's results are touched only when everything has arrived without error. */
+/* The host's results are touched only when all work was done without error; they are copied out while the last of them still arrive. */
 fmm_status finish(fmm_gpu_plan *p) {
   size_t first = potential_bytes(p), bytes = p->host_potential ? first + (p->host_gradient ? 3 * first : 0) : 0, chunk = chunk_of(bytes);
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_FAR]));
@@ -180,10 +180,13 @@ fmm_status finish(fmm_gpu_plan *p) {
   return FMM_OK;
 }
 
+/* Not through the seam: results are delivered by now, and a missing time is no failure. */
 fmm_status span(const fmm_gpu_plan *p, const cudaEvent_t event[2], double *start_s, double *end_s) {
   float start = 0, end = 0;
-  CUDA_TRY(cudaEventElapsedTime(&start, p->origin, event[0]));
-  CUDA_TRY(cudaEventElapsedTime(&end, p->origin, event[1]));
+  if (cudaEventElapsedTime(&start, p->origin, event[0]) != cudaSuccess || cudaEventElapsedTime(&end, p->origin, event[1]) != cudaSuccess) {
+    cudaGetLastError();
+    return FMM_OK;
+  }
   *start_s = 1e-3 * start;
   *end_s = 1e-3 * end;
   return FMM_OK;

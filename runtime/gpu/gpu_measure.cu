@@ -20,7 +20,7 @@ __global__ void multiply_add(Real *out, Real x, int steps) {
 __device__ __forceinline__ double inverse_root(double r2) {
   double y;
   asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(r2));
-  return fma(0.5 * y, fma(-(r2 * y), y, 1.0), y);
+  return fma(__hiloint2double(__double2hiint(y) - 0x00100000, 0), fma(-(r2 * y), y, 1.0), y); /* as environment_cuda.h */
 }
 __device__ __forceinline__ float inverse_root(float r2) { return rsqrtf(r2); }
 

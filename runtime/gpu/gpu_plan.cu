@@ -91,6 +91,8 @@ void layout_v(fmm_gpu_plan *p, arena *a, int slab) {
   take(a, &p->d_grid_surface, p->order * p->order * p->order);
   take(a, &p->d_spectrum, per_box * (p->v_slots + 1));
   take(a, &p->d_product, per_box * p->v_rows);
+  p->d_v_partial = NULL;
+  if (slab < p->order) take(a, &p->d_v_partial, p->v_rows * 8 * p->columns * p->n);
 }
 
 size_t layout(fmm_gpu_plan *p, char *base, int same, int slab) {
@@ -254,7 +256,7 @@ fmm_status choose_children(fmm_gpu_plan *p) {
   while (p->children_inverse > 1 && fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, p->children_inverse) > (size_t)most / 3) p->children_inverse /= 2;
   if (fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, p->children_inverse) > (size_t)most)
     return FMM_FAIL(FMM_ERR_DEVICE, "order %d needs more shared memory than this GPU has (%d bytes a block): lower the order or choose --schedule cpu", p->order, most);
-  return fmm_vlist_cuda_prepare(p);
+  return fmm_vlist_cuda_prepare(p, (size_t)most);
 }
 
 fmm_status reserve(fmm_gpu_plan *p, const fmm_gpu_request *q) {

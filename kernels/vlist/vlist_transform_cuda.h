@@ -1,0 +1,302 @@
+/* V's transforms on the GPU: equivalent densities of a parent's eight children to spectra, and back to check potentials. A block takes the children of a
+ * parent (or a few of them). Plain sums along one axis after the other, since the input is zero but on p of L = 2p - 1 points an axis and the output is
+ * needed on p only: fewer operations than a fast transform of so few points would save. Two kinds: for any order, and compiled for one with
+ * lines in registers and frequencies k and -k made together. Layouts in vlist_cuda.cu; double2 is (re, im). */
+#ifndef FMM_VLIST_TRANSFORM_CUDA_H
+#define FMM_VLIST_TRANSFORM_CUDA_H
+#include "runtime/gpu/gpu_cuda.h"
+
+namespace {
+enum { TRANSFORM_THREADS = 256 };
+
+struct transform {
+  const double *equivalent; double *check;  /* [box][column][n] */
+  const int32_t *child;                     /* 8 a slot or row */
+  const int16_t *grid_surface;
+  const double *twiddle, *degree;
+  double *partial;                          /* [row][child][column and component][surface point] between slabs; NULL when there is one */
+  double2 *spectrum;
+  int64_t slots;                            /* pitch of the spectrum in slots or rows */
+  int64_t first;                            /* first slot or row handled */
+  int order, n_surface, n, columns, components, kz_begin, kz_end, children;
+};
+
+__device__ __forceinline__ void add_times(double2 &sum, double2 a, double2 b) {
+  sum.x = fma(a.x, b.x, fma(-a.y, b.y, sum.x));
+  sum.y = fma(a.x, b.y, fma(a.y, b.x, sum.y));
+}
+
+/* Blocks: (slot, part of its children; plane of the slab; column and component). */
+__global__ void __launch_bounds__(TRANSFORM_THREADS) forward(const transform a) {
+  extern __shared__ __align__(16) double shared[];
+  const int p = a.order, L = 2 * p - 1, C = a.children, parts = 8 / C, kz = a.kz_begin + blockIdx.y;
+  const int64_t slot = a.first + blockIdx.x / parts;
+  const int first_child = (blockIdx.x % parts) * C, column = blockIdx.z / a.components, component = blockIdx.z % a.components;
+  double2 *w = (double2 *)shared, *plane = w + L, *lines = plane + p * p * C; /* e^{-2 pi i j / L}; [x][y][c]; [x][ky][c] */
+  double *in = (double *)(lines + p * L * C);                                    /* [c][surface point] */
+  for (int j = threadIdx.x; j < L; j += blockDim.x) w[j] = make_double2(a.twiddle[2 * j], -a.twiddle[2 * j + 1]);
+  for (int i = threadIdx.x; i < C * a.n_surface; i += blockDim.x) {
+    int c = i / a.n_surface, s = i - c * a.n_surface, box = a.child[slot * 8 + first_child + c];
+    in[i] = box >= 0 ? a.equivalent[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] : 0;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < p * p * C; i += blockDim.x) {
+    int c = i % C, xy = i / C;
+    double2 sum = make_double2(0, 0);
+    for (int z = 0, j = 0; z < p; z++) {
+      int s = a.grid_surface[xy * p + z];
+      if (s >= 0) {
+        double v = in[c * a.n_surface + s];
+        sum.x = fma(v, w[j].x, sum.x);
+        sum.y = fma(v, w[j].y, sum.y);
+      }
+      j += kz;
+      if (j >= L) j -= L;
+    }
+    plane[i] = sum;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < p * L * C; i += blockDim.x) {
+    int c = i % C, ky = i / C % L, x = i / (C * L);
+    double2 sum = make_double2(0, 0);
+    for (int y = 0, j = 0; y < p; y++) {
+      add_times(sum, plane[(x * p + y) * C + c], w[j]);
+      j += ky;
+      if (j >= L) j -= L;
+    }
+    lines[i] = sum;
+  }
+  __syncthreads();
+  const int64_t pitch = (int64_t)a.columns * a.components * a.slots * 8;
+  double2 *out = a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.z * a.slots + slot) * 8 + first_child;
+  for (int i = threadIdx.x; i < L * L * C; i += blockDim.x) {
+    int c = i % C, ky = i / C % L, kx = i / (C * L);
+    double2 sum = make_double2(0, 0);
+    for (int x = 0, j = 0; x < p; x++) {
+      add_times(sum, lines[(x * L + ky) * C + c], w[j]);
+      j += kx;
+      if (j >= L) j -= L;
+    }
+    out[(int64_t)(kx * L + ky) * pitch + c] = sum;
+  }
+}
+
+/* Blocks: (row, part of its children; column and component); all planes of the slab, added to the check potentials. */
+__global__ void __launch_bounds__(TRANSFORM_THREADS) inverse(const transform a) {
+  extern __shared__ __align__(16) double shared[];
+  const int p = a.order, L = 2 * p - 1, C = a.children, parts = 8 / C;
+  const int64_t row = a.first + blockIdx.x / parts;
+  const int first_child = (blockIdx.x % parts) * C, column = blockIdx.y / a.components, component = blockIdx.y % a.components;
+  double2 *w = (double2 *)shared, *plane = w + L, *lines = plane + L * L * C, *face = lines + p * L * C; /* [kx][ky][c]; [x][ky][c]; [x][y][c] */
+  double *sum_of = (double *)(face + p * p * C);                                                           /* [c][surface point] */
+  for (int j = threadIdx.x; j < L; j += blockDim.x) w[j] = make_double2(a.twiddle[2 * j], a.twiddle[2 * j + 1]);
+  double *partial = a.partial + ((row * 8 + first_child) * a.columns * a.components + blockIdx.y) * a.n_surface; /* of the first child */
+  const int64_t next_child = (int64_t)a.columns * a.components * a.n_surface;
+  for (int i = threadIdx.x; i < C * a.n_surface; i += blockDim.x)
+    sum_of[i] = a.kz_begin ? partial[i / a.n_surface * next_child + i % a.n_surface] : 0;
+  const int64_t pitch = (int64_t)a.columns * a.components * a.slots * 8;
+  for (int kz = a.kz_begin; kz < a.kz_end; kz++) {
+    const double2 *from = a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.y * a.slots + row) * 8 + first_child;
+    for (int i = threadIdx.x; i < L * L * C; i += blockDim.x) plane[i] = from[(int64_t)(i / C) * pitch + i % C];
+    __syncthreads();
+    for (int i = threadIdx.x; i < p * L * C; i += blockDim.x) {
+      int rest = i % (L * C), x = i / (L * C);
+      double2 sum = make_double2(0, 0);
+      for (int kx = 0, j = 0; kx < L; kx++) {
+        add_times(sum, plane[kx * L * C + rest], w[j]);
+        j += x;
+        if (j >= L) j -= L;
+      }
+      lines[i] = sum;
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < p * p * C; i += blockDim.x) {
+      int c = i % C, y = i / C % p, x = i / (C * p);
+      double2 sum = make_double2(0, 0);
+      for (int ky = 0, j = 0; ky < L; ky++) {
+        add_times(sum, lines[(x * L + ky) * C + c], w[j]);
+        j += y;
+        if (j >= L) j -= L;
+      }
+      face[i] = sum;
+    }
+    __syncthreads();
+    double weight = kz ? 2 : 1; /* L is odd: every other frequency stands for its conjugate too */
+    for (int i = threadIdx.x; i < p * p * p * C; i += blockDim.x) {
+      int c = i % C, xyz = i / C, s = a.grid_surface[xyz];
+      if (s < 0) continue;
+      double2 f = face[xyz / p * C + c], e = w[kz * (xyz % p) % L];
+      sum_of[c * a.n_surface + s] += weight * (f.x * e.x - f.y * e.y);
+    }
+    /* the next plane's barrier comes before `face` is written again; sum_of[i] is always the same thread's */
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < C * a.n_surface; i += blockDim.x) {
+    int c = i / a.n_surface, s = i - c * a.n_surface, box = a.child[row * 8 + first_child + c];
+    if (a.kz_end < p) partial[c * next_child + s] = sum_of[i];
+    else if (box >= 0) a.check[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] += a.degree[box] * sum_of[i];
+  }
+}
+
+/* ---- common orders: p = P, eight children a block, all planes of the slab one after another ---- */
+
+/* Threads: two for each line of the widest step, each making half of the line's results. */
+template <int P>
+struct fixed {
+  static constexpr int L = 2 * P - 1, HALF = (P + 1) / 2, THREADS = (2 * L * 8 + 31) / 32 * 32;
+  static constexpr size_t FORWARD_BYTES = 16 * (L + 2 * P * L * 8) + 8 * P * P * P * 8, INVERSE_BYTES = 16 * (L + L * L * 8 + P * L * 8);
+};
+
+/* Sums of v[i] cos and v[i] sin of 2 pi i k / L: frequency k is (c.x + s.y, c.y - s.x), frequency -k (c.x - s.y, c.y + s.x). */
+template <int P>
+__device__ __forceinline__ void transform_pair(const double2 (&v)[P], int k, const double2 *w, double2 &c, double2 &s) {
+  c = v[0], s = make_double2(0, 0);
+#pragma unroll
+  for (int i = 1, j = k; i < P; i++) {
+    c.x = fma(v[i].x, w[j].x, c.x), c.y = fma(v[i].y, w[j].x, c.y);
+    s.x = fma(v[i].x, w[j].y, s.x), s.y = fma(v[i].y, w[j].y, s.y);
+    j += k;
+    if (j >= 2 * P - 1) j -= 2 * P - 1;
+  }
+}
+
+/* Value at point x of a line given by sum[k] = F_k + F_-k and difference[k] = F_k - F_-k (sum[0] = F_0). */
+template <int P>
+__device__ __forceinline__ double2 value_at(const double2 (&sum)[P], const double2 (&difference)[P], int x, const double2 *w) {
+  double2 f = sum[0];
+#pragma unroll
+  for (int k = 1, j = x; k < P; k++) {
+    f.x = fma(sum[k].x, w[j].x, fma(-difference[k].y, w[j].y, f.x));
+    f.y = fma(sum[k].y, w[j].x, fma(difference[k].x, w[j].y, f.y));
+    j += x;
+    if (j >= 2 * P - 1) j -= 2 * P - 1;
+  }
+  return f;
+}
+
+template <int P>
+__global__ void __launch_bounds__(fixed<P>::THREADS) forward_fixed(const transform a) {
+  constexpr int L = fixed<P>::L, HALF = fixed<P>::HALF, THREADS = fixed<P>::THREADS;
+  extern __shared__ __align__(16) double shared[];
+  double2 *w = (double2 *)shared, *all_lines = w + L; /* two of [x][ky][c], used in turn */
+  double *in = (double *)(all_lines + 2 * P * L * 8);    /* [x][y][z][c], zero inside */
+  const int64_t slot = a.first + blockIdx.x, pitch = (int64_t)a.columns * a.components * a.slots * 8;
+  const int column = blockIdx.y / a.components, component = blockIdx.y % a.components, c = threadIdx.x % 8, half = threadIdx.x / 8 % 2, line = threadIdx.x / 16;
+  for (int j = threadIdx.x; j < L; j += THREADS) w[j] = make_double2(a.twiddle[2 * j], a.twiddle[2 * j + 1]);
+  for (int i = threadIdx.x; i < P * P * P * 8; i += THREADS) {
+    int box = a.child[slot * 8 + i % 8], s = a.grid_surface[i / 8];
+    in[i] = box >= 0 && s >= 0 ? a.equivalent[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] : 0;
+  }
+  __syncthreads();
+  for (int kz = a.kz_begin; kz < a.kz_end; kz++) {
+    double2 *lines = all_lines + (kz & 1) * P * L * 8;
+    if (line < P) { /* line: x */
+      double2 v[P];
+#pragma unroll
+      for (int y = 0; y < P; y++) {
+        v[y] = make_double2(0, 0);
+#pragma unroll
+        for (int z = 0, j = 0; z < P; z++) {
+          double q = in[((line * P + y) * P + z) * 8 + c];
+          v[y].x = fma(q, w[j].x, v[y].x), v[y].y = fma(-q, w[j].y, v[y].y);
+          j += kz;
+          if (j >= L) j -= L;
+        }
+      }
+      for (int k = half * HALF; k < (half ? P : HALF); k++) {
+        double2 cs, sn;
+        transform_pair<P>(v, k, w, cs, sn);
+        lines[(line * L + k) * 8 + c] = make_double2(cs.x + sn.y, cs.y - sn.x);
+        if (k) lines[(line * L + L - k) * 8 + c] = make_double2(cs.x - sn.y, cs.y + sn.x);
+      }
+    }
+    __syncthreads();
+    if (line < L) { /* line: ky */
+      double2 v[P], *out = a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.y * a.slots + slot) * 8 + c;
+#pragma unroll
+      for (int x = 0; x < P; x++) v[x] = lines[(x * L + line) * 8 + c];
+      for (int k = half * HALF; k < (half ? P : HALF); k++) {
+        double2 cs, sn;
+        transform_pair<P>(v, k, w, cs, sn);
+        out[(int64_t)(k * L + line) * pitch] = make_double2(cs.x + sn.y, cs.y - sn.x);
+        if (k) out[(int64_t)((L - k) * L + line) * pitch] = make_double2(cs.x - sn.y, cs.y + sn.x);
+      }
+    }
+  }
+}
+
+template <int P>
+__global__ void __launch_bounds__(fixed<P>::THREADS, P <= 6 ? 3 : 1) inverse_fixed(const transform a) {
+  constexpr int L = fixed<P>::L, HALF = fixed<P>::HALF, THREADS = fixed<P>::THREADS;
+  extern __shared__ __align__(16) double shared[];
+  double2 *w = (double2 *)shared, *plane = w + L, *lines = plane + L * L * 8; /* [kx][ky][c]: sums at kx < P, differences at L - kx; [x][ky][c] */
+  const int64_t row = a.first + blockIdx.x, pitch = (int64_t)a.columns * a.components * a.slots * 8;
+  const int column = blockIdx.y / a.components, component = blockIdx.y % a.components, c = threadIdx.x % 8, half = threadIdx.x / 8 % 2, line = threadIdx.x / 16;
+  double *partial = a.partial + ((row * 8 + c) * a.columns * a.components + blockIdx.y) * a.n_surface;
+  const double2 *from = a.spectrum + ((int64_t)blockIdx.y * a.slots + row) * 8;
+  double sum_of[HALF][P]; /* this thread's y, all z, at x = line */
+#pragma unroll
+  for (int i = 0; i < HALF; i++)
+#pragma unroll
+    for (int z = 0; z < P; z++) {
+      int y = half * HALF + i, s = line < P && y < P ? a.grid_surface[(line * P + y) * P + z] : -1;
+      sum_of[i][z] = a.kz_begin && s >= 0 ? partial[s] : 0;
+    }
+  for (int j = threadIdx.x; j < L; j += THREADS) w[j] = make_double2(a.twiddle[2 * j], a.twiddle[2 * j + 1]);
+  for (int kz = a.kz_begin; kz < a.kz_end; kz++, from += L * L * pitch) {
+    for (int i = threadIdx.x; i < P * L * 8; i += THREADS) { /* k, ky, c */
+      int k = i / (L * 8), rest = i % (L * 8);
+      double2 f = from[(int64_t)(k * L + rest / 8) * pitch + rest % 8];
+      if (k) {
+        double2 g = from[(int64_t)((L - k) * L + rest / 8) * pitch + rest % 8];
+        plane[(L - k) * L * 8 + rest] = make_double2(f.x - g.x, f.y - g.y);
+        f = make_double2(f.x + g.x, f.y + g.y);
+      }
+      plane[k * L * 8 + rest] = f;
+    }
+    __syncthreads();
+    if (line < L) { /* line: ky */
+      double2 sum[P], difference[P];
+#pragma unroll
+      for (int k = 0; k < P; k++) {
+        sum[k] = plane[(k * L + line) * 8 + c];
+        if (k) difference[k] = plane[((L - k) * L + line) * 8 + c];
+      }
+      for (int x = half * HALF; x < (half ? P : HALF); x++) lines[(x * L + line) * 8 + c] = value_at<P>(sum, difference, x, w);
+    }
+    __syncthreads();
+    if (line < P) { /* line: x */
+      double2 sum[P], difference[P];
+      sum[0] = lines[line * L * 8 + c];
+#pragma unroll
+      for (int k = 1; k < P; k++) {
+        double2 f = lines[(line * L + k) * 8 + c], g = lines[(line * L + L - k) * 8 + c];
+        sum[k] = make_double2(f.x + g.x, f.y + g.y), difference[k] = make_double2(f.x - g.x, f.y - g.y);
+      }
+      double weight = kz ? 2 : 1; /* L is odd: every other frequency stands for its conjugate too */
+#pragma unroll
+      for (int i = 0; i < HALF; i++) {
+        double2 f = value_at<P>(sum, difference, min(half * HALF + i, P - 1), w);
+        f = make_double2(weight * f.x, weight * f.y);
+#pragma unroll
+        for (int z = 0, j = 0; z < P; z++) {
+          sum_of[i][z] = fma(f.x, w[j].x, fma(-f.y, w[j].y, sum_of[i][z]));
+          j += kz;
+          if (j >= L) j -= L;
+        }
+      }
+    }
+  }
+  int box = a.child[row * 8 + c];
+#pragma unroll
+  for (int i = 0; i < HALF; i++)
+#pragma unroll
+    for (int z = 0; z < P; z++) {
+      int y = half * HALF + i, s = line < P && y < P ? a.grid_surface[(line * P + y) * P + z] : -1;
+      if (s < 0) continue;
+      if (a.kz_end < P) partial[s] = sum_of[i][z];
+      else if (box >= 0) a.check[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] += a.degree[box] * sum_of[i][z];
+    }
+}
+}
+#endif
