@@ -1,23 +1,34 @@
-/* The accuracy of an order, measured on the operators themselves: sources in two children of one box, targets in two children of each of two
- * boxes of its V list, one face away at the least distance and one askew, through the whole chain and directly; for interactions that
- * differ along the axes, in two more, faces away along y and z. Points and densities are pseudo-random (splitmix64) and always the same.
- * Plain C: about n^2 operations a translation. */
+/* The accuracy of an order, measured on the operators themselves and carried over to a whole evaluation.
+ *
+ * Measured: random sources in the eight children of one box, targets in children of a box of each kind of offset in its V list, through the
+ * whole chain P2M, M2M, M2L, L2L, L2P and directly: mean squares of error and of field, weighted by how often the offset occurs. Points are always the same (splitmix64).
+ * Carried over, with L levels of V boxes (189 a level; a level up, 8 times the sources at twice the distance):
+ *   signed       contributions are independent, squares add: error^2 / (near^2 + field^2), near: the field of the 27 nearest boxes, of sources on a
+ *                lattice of NEAR points an edge, which leaves out the closest pairs. Potentials of degree -1 are far field in the end, and one set of
+ *                points differs from the mean: twice that; gradients are mostly near field.
+ *   nonnegative  fields add in phase, and so may errors: the ratio of one is the ratio of all.
+ * tests/exec/test_order.c holds it against whole evaluations of the standard cases. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/operators_parts.h"
+#include "kernels/pair/pair_sums.h"
 
-enum { POINTS = 24, MAX_VALUES = 12, N_SOURCE_CHILDREN = 2, N_TARGET_CHILDREN = 2, N_TARGET_BOXES = 4, N_ISOTROPIC_BOXES = 2, MAX_BLOCK = 16 };
+enum { POINTS = 12, OUTPUTS = 12, LEVELS = 4, NEAR = 4, COMPONENTS = 4 };
 
-typedef struct cloud { double x[POINTS], y[POINTS], z[POINTS], density[9][POINTS]; } cloud;
+typedef struct cloud { double at[3][POINTS], density[COMPONENTS][POINTS]; } cloud;
 
 typedef struct chain {
   fmm_operators o; /* level 0: the larger boxes; level 1: their children, when the pair is not homogeneous */
   const fmm_level_operators *parent, *child;
   double half_width;
-  double *check, *coefficients, *equivalent, *scratch; /* n, n, n, 2n */
-  double *sx, *sy, *sz;                                /* n_surface each */
-  double sum_error, sum_reference, worst; /* squares of the present boxes; largest relative error of one box */
+  int gradient;
+  fmm_density_sign sign;
+  fmm_pair_sum potential_sum, value_sum; /* without, and with the gradient if asked */
+  cloud sources[8], targets;
+  double *check, *coefficients, *equivalent, *scratch, *up, *down, *density; /* n each, scratch 2 n */
+  double *planes, *source_planes;                                            /* 3 n_surface each */
+  double error2, field2;                                                     /* sums over the V list of mean squares over target values */
 } chain;
 
 static double uniform(uint64_t *state) {
@@ -27,163 +38,165 @@ static double uniform(uint64_t *state) {
   return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
+static void fill_cloud(cloud *c, const double center[3], double half_width, fmm_density_sign sign, uint64_t *state) {
+  for (int i = 0; i < POINTS; i++) {
+    for (int a = 0; a < 3; a++) c->at[a][i] = center[a] + half_width * (2 * uniform(state) - 1);
+    for (int k = 0; k < COMPONENTS; k++) c->density[k][i] = uniform(state) - (sign == FMM_DENSITY_SIGNED ? 0.5 : 0);
+  }
+}
+
+static fmm_pair_sources cloud_sources(const cloud *c) {
+  return (fmm_pair_sources){.n = POINTS, .x = c->at[0], .y = c->at[1], .z = c->at[2], .density = c->density[0], .component_stride = POINTS, .column_stride = POINTS};
+}
+
+static fmm_pair_sources surface_sources(const chain *c, const double *planes, const double *density) {
+  int ns = c->o.n_surface;
+  return (fmm_pair_sources){.n = ns, .x = planes, .y = planes + ns, .z = planes + 2 * ns, .density = density, .component_stride = ns, .column_stride = c->o.n};
+}
+
+static void set_surface(const chain *c, const double center[3], double radius, double *planes) {
+  int ns = c->o.n_surface;
+  fmm_surface_planes(ns, c->o.surface, center, radius, planes, planes + ns, planes + 2 * ns);
+}
+
+/* check = potentials on the surface of planes. */
+static void sum_check(const chain *c, const fmm_pair_sources *sources, double *check) {
+  int ns = c->o.n_surface;
+  memset(check, 0, (size_t)c->o.n * sizeof *check);
+  fmm_pair_targets targets = {.n = ns, .x = c->planes, .y = c->planes + ns, .z = c->planes + 2 * ns, .value = check, .value_stride = ns, .column_stride = c->o.n};
+  fmm_pair_sum_add(&c->potential_sum, &targets, 1, sources);
+}
+
+static void sum_values(const chain *c, int n_ranges, const fmm_pair_sources *sources, double values[OUTPUTS][POINTS]) {
+  memset(values, 0, OUTPUTS * sizeof values[0]);
+  fmm_pair_targets targets = {.n = POINTS, .x = c->targets.at[0], .y = c->targets.at[1], .z = c->targets.at[2], .value = values[0], .value_stride = POINTS,
+                              .column_stride = POINTS};
+  fmm_pair_sum_add(&c->value_sum, &targets, n_ranges, sources);
+}
+
 static void child_center(const double center[3], double h, int octant, double child[3]) {
   for (int a = 0; a < 3; a++) child[a] = center[a] + (octant >> a & 1 ? h / 2 : -h / 2);
 }
 
-static void fill_cloud(cloud *c, const double center[3], double half_width, int components, fmm_density_sign sign, uint64_t *state) {
-  for (int i = 0; i < POINTS; i++) {
-    c->x[i] = center[0] + half_width * (2 * uniform(state) - 1);
-    c->y[i] = center[1] + half_width * (2 * uniform(state) - 1);
-    c->z[i] = center[2] + half_width * (2 * uniform(state) - 1);
-    for (int k = 0; k < components; k++) c->density[k][i] = uniform(state) - (sign == FMM_DENSITY_SIGNED ? 0.5 : 0);
-  }
+static void divide(double *values, int n, double by) {
+  for (int i = 0; i < n; i++) values[i] /= by;
 }
 
-/* Surface planes of the chain around a centre. */
-static void set_surface(chain *c, const double center[3], double radius) {
-  for (int i = 0; i < c->o.n_surface; i++) {
-    c->sx[i] = center[0] + radius * c->o.surface[3 * i];
-    c->sy[i] = center[1] + radius * c->o.surface[3 * i + 1];
-    c->sz[i] = center[2] + radius * c->o.surface[3 * i + 2];
-  }
-}
-
-/* Potentials (and gradient) at one target of n sources; density plane k at density + k * stride. */
-static void evaluate(const chain *c, const double target[3], int64_t n, const double *x, const double *y, const double *z, const double *density,
-                     int64_t stride, int gradient, double *values) {
-  const double *planes[9], *normal[3] = {NULL};
-  for (int k = 0; k < 9; k++) planes[k] = density + k * stride;
-  memset(values, 0, MAX_VALUES * sizeof *values);
-  c->o.pair->reference(target, n, x, y, z, normal, planes, c->o.params, 1, gradient, values);
-}
-
-/* check[component][point] on the chain's surface of n sources. */
-static void evaluate_check(chain *c, int64_t n, const double *x, const double *y, const double *z, const double *density, int64_t stride, double *check) {
-  double values[MAX_VALUES];
-  for (int i = 0; i < c->o.n_surface; i++) {
-    evaluate(c, (const double[3]){c->sx[i], c->sy[i], c->sz[i]}, n, x, y, z, density, stride, 0, values);
-    for (int k = 0; k < c->o.parity.n_components; k++) check[k * c->o.n_surface + i] = values[k];
-  }
-}
-
-static void scale_values(double *values, int n, double factor) {
-  for (int i = 0; i < n; i++) values[i] *= factor;
-}
-
-/* Adds one child's sources to the parent's upward coefficients. */
-static void rise(chain *c, const cloud *sources, const double center[3], int octant, double *parent_coefficients) {
-  double h = c->half_width / 2;
-  set_surface(c, center, FMM_OUTER_RADIUS * h);
-  evaluate_check(c, POINTS, sources->x, sources->y, sources->z, sources->density[0], POINTS, c->check);
+/* P2M and M2M of one child's sources, added to the parent's upward coefficients. */
+static void rise(chain *c, int octant, uint64_t *state) {
+  const double origin[3] = {0, 0, 0};
+  double h = c->half_width / 2, center[3];
+  child_center(origin, c->half_width, octant, center);
+  fill_cloud(&c->sources[octant], center, h, c->sign, state);
+  set_surface(c, center, FMM_OUTER_RADIUS * h, c->planes);
+  fmm_pair_sources sources = cloud_sources(&c->sources[octant]);
+  sum_check(c, &sources, c->check);
   fmm_apply_first(&c->o, c->child->up_first, c->check, c->coefficients, c->scratch);
   fmm_apply_second(&c->o, c->child->up_second, c->coefficients, c->equivalent, c->scratch);
-  scale_values(c->equivalent, c->o.n, 1 / fmm_operators_scale(&c->o, h));
-  fmm_apply_m2m(&c->o, c->parent, octant, c->equivalent, parent_coefficients, c->scratch);
+  divide(c->equivalent, c->o.n, fmm_operators_scale(&c->o, h));
+  fmm_apply_m2m(&c->o, c->parent, octant, c->equivalent, c->up, c->scratch);
 }
 
-/* From the parent's downward coefficients to one child's targets; adds up squares of errors and references. */
-static void fall(chain *c, const double *parent_coefficients, const double center[3], int octant, const cloud *targets, const cloud *sources, int gradient) {
-  double h = c->half_width / 2, direct[MAX_VALUES], chained[MAX_VALUES], part[MAX_VALUES];
+/* Adds the mean squares over one child's targets, times weight. */
+static void compare(chain *c, double weight) {
+  double direct[OUTPUTS][POINTS], chained[OUTPUTS][POINTS];
+  fmm_pair_sources sources[8], surface = surface_sources(c, c->planes, c->equivalent);
+  for (int k = 0; k < 8; k++) sources[k] = cloud_sources(&c->sources[k]);
+  sum_values(c, 8, sources, direct);
+  sum_values(c, 1, &surface, chained);
+  int stride = c->gradient ? 4 : 1, n_values = c->o.pair->info->outputs * (c->gradient ? 3 : 1);
+  for (int v = 0; v < c->o.pair->info->outputs * stride; v++)
+    for (int i = 0; i < POINTS && (v % stride != 0) == c->gradient; i++) {
+      c->error2 += weight / (POINTS * n_values) * (chained[v][i] - direct[v][i]) * (chained[v][i] - direct[v][i]);
+      c->field2 += weight / (POINTS * n_values) * direct[v][i] * direct[v][i];
+    }
+}
+
+/* L2L to one child of the box, L2P at that child's targets. */
+static void fall(chain *c, const double box[3], int octant, double weight, uint64_t *state) {
+  double h = c->half_width, center[3];
   memset(c->check, 0, (size_t)c->o.n * sizeof *c->check);
-  fmm_apply_l2l(&c->o, c->parent, octant, parent_coefficients, c->check, c->scratch);
+  fmm_apply_l2l(&c->o, c->parent, octant, c->down, c->check, c->scratch);
   fmm_apply_first(&c->o, c->child->down_first, c->check, c->coefficients, c->scratch);
   fmm_apply_second(&c->o, c->child->down_second, c->coefficients, c->equivalent, c->scratch);
-  scale_values(c->equivalent, c->o.n, 1 / fmm_operators_scale(&c->o, h));
-  set_surface(c, center, FMM_OUTER_RADIUS * h);
-  int stride = gradient ? 4 : 1;
-  for (int i = 0; i < POINTS; i++) {
-    const double at[3] = {targets->x[i], targets->y[i], targets->z[i]};
-    evaluate(c, at, c->o.n_surface, c->sx, c->sy, c->sz, c->equivalent, c->o.n_surface, gradient, chained);
-    memset(direct, 0, sizeof direct);
-    for (int s = 0; s < N_SOURCE_CHILDREN; s++) {
-      evaluate(c, at, POINTS, sources[s].x, sources[s].y, sources[s].z, sources[s].density[0], POINTS, gradient, part);
-      for (int v = 0; v < MAX_VALUES; v++) direct[v] += part[v];
-    }
-    for (int v = 0; v < c->o.pair->info->outputs * stride; v++) {
-      if (gradient && v % stride == 0) continue;
-      c->sum_error += (chained[v] - direct[v]) * (chained[v] - direct[v]);
-      c->sum_reference += direct[v] * direct[v];
-    }
+  divide(c->equivalent, c->o.n, fmm_operators_scale(&c->o, h / 2));
+  child_center(box, h, octant, center);
+  fill_cloud(&c->targets, center, h / 2, c->sign, state);
+  set_surface(c, center, FMM_OUTER_RADIUS * h / 2, c->planes);
+  compare(c, weight);
+}
+
+/* Offsets by kind, with how many of the 189 boxes of a V list are of it (all 98 at distance 2; those at 3, where errors are small, by two
+ * representatives), and the children whose targets are taken: the nearest, and one more where distance matters. */
+static const struct { int offset[3]; double boxes; int n_octants, octant[2]; } kinds[] = {
+    {{2, 0, 0}, 6, 2, {6, 0}}, {{1, -2, 0}, 24, 2, {2, 4}}, {{1, 1, 2}, 24, 2, {0, 1}}, {{0, -2, -2}, 12, 1, {7}}, {{2, 1, -2}, 24, 1, {5}},
+    {{-2, 2, 2}, 8, 1, {1}},   {{0, 3, 1}, 45, 1, {0}},     {{-3, 2, -2}, 46, 1, {5}}};
+
+static void run_chain(chain *c) {
+  const double origin[3] = {0, 0, 0}, h = c->half_width;
+  uint64_t state = 1;
+  memset(c->up, 0, (size_t)c->o.n * sizeof *c->up);
+  for (int octant = 0; octant < 8; octant++) rise(c, octant, &state);
+  fmm_apply_second(&c->o, c->parent->up_second, c->up, c->density, c->scratch);
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    double box[3];
+    for (int a = 0; a < 3; a++) box[a] = 2 * h * kinds[k].offset[a];
+    set_surface(c, origin, FMM_INNER_RADIUS * h, c->source_planes);
+    set_surface(c, box, FMM_INNER_RADIUS * h, c->planes);
+    fmm_pair_sources equivalent = surface_sources(c, c->source_planes, c->density);
+    sum_check(c, &equivalent, c->check);
+    fmm_apply_first(&c->o, c->parent->down_first, c->check, c->down, c->scratch);
+    for (int t = 0; t < kinds[k].n_octants; t++) fall(c, box, kinds[k].octant[t], kinds[k].boxes / kinds[k].n_octants, &state);
   }
 }
 
-static const int source_octants[N_SOURCE_CHILDREN] = {5, 0}, target_octants[N_TARGET_CHILDREN] = {0, 6};
-static const int box_offsets[N_TARGET_BOXES][3] = {{2, 0, 0}, {-1, 2, 1}, {0, 2, 0}, {0, 0, 2}}; /* in box units */
-
-/* Boxes to measure: the first ones will do when K is as large along one axis as along another. */
-static int n_target_boxes(const chain *c) {
-  double size[3] = {0}, block[MAX_BLOCK];
-  int n = c->o.pair->info->equivalent_components;
-  for (int axis = 0; axis < 3; axis++) {
-    double target[3] = {0};
-    const double source[3] = {0};
-    target[axis] = 2 * c->half_width;
-    c->o.pair->matrix(target, source, c->o.params, block);
-    for (int i = 0; i < n * n; i++) size[axis] += block[i] * block[i];
-  }
-  double rounding = 1e-12 * size[0];
-  return fabs(size[1] - size[0]) <= rounding && fabs(size[2] - size[0]) <= rounding ? N_ISOTROPIC_BOXES : N_TARGET_BOXES;
-}
-
-/* Directions that differ count apart: most boxes of a V list may lie in the worst one. */
-static void finish_boxes(chain *c) {
-  if (c->sum_reference > 0) c->worst = fmax(c->worst, sqrt(c->sum_error / c->sum_reference));
-  c->sum_error = c->sum_reference = 0;
-}
-
-static fmm_status run_chain(chain *c, fmm_density_sign sign, int gradient) {
-  cloud *clouds = NULL;
-  double *sx = NULL;
-  int n = c->o.n, ns = c->o.n_surface;
-  FMM_TRY(FMM_ALLOCATE_ZERO(&clouds, N_SOURCE_CHILDREN + 1, "sample points"));
-  fmm_status status = FMM_ALLOCATE(&sx, 3 * ns + 3 * n, "sample surfaces");
-  if (status == FMM_OK) {
-    uint64_t state = 1;
-    double *up = sx + 3 * ns, *density = up + n, *down = density + n, center[3];
-    const double origin[3] = {0, 0, 0};
-    memset(up, 0, (size_t)n * sizeof *up);
-    for (int s = 0; s < N_SOURCE_CHILDREN; s++) {
-      child_center(origin, c->half_width, source_octants[s], center);
-      fill_cloud(&clouds[s], center, c->half_width / 2, c->o.pair->info->components, sign, &state);
-      rise(c, &clouds[s], center, source_octants[s], up);
-    }
-    fmm_apply_second(&c->o, c->parent->up_second, up, density, c->scratch);
-    for (int b = 0, n_boxes = n_target_boxes(c); b < n_boxes; b++) {
-      double box[3];
-      for (int a = 0; a < 3; a++) box[a] = 2 * c->half_width * box_offsets[b][a];
-      set_surface(c, origin, FMM_INNER_RADIUS * c->half_width);
-      memcpy(sx, c->sx, (size_t)(3 * ns) * sizeof *sx);
-      set_surface(c, box, FMM_INNER_RADIUS * c->half_width);
-      evaluate_check(c, ns, sx, sx + ns, sx + 2 * ns, density, ns, c->check);
-      fmm_apply_first(&c->o, c->parent->down_first, c->check, down, c->scratch);
-      for (int t = 0; t < N_TARGET_CHILDREN; t++) {
-        child_center(box, c->half_width, target_octants[t], center);
-        fill_cloud(&clouds[N_SOURCE_CHILDREN], center, c->half_width / 2, 0, sign, &state);
-        fall(c, down, center, target_octants[t], &clouds[N_SOURCE_CHILDREN], clouds, gradient);
+/* Mean square over a target's values of the field of the 27 nearest boxes, sources of mean square density on a lattice with the target in the
+ * middle of a cell, as many a box as the chain has. Gradients by differences of the potential. */
+static double near_square(const chain *c) {
+  int nc = c->o.parity.n_components, side = 3 * NEAR, axes = c->gradient ? 3 : 1;
+  double spacing = 2 * c->half_width / NEAR, step = 1e-4 * spacing, sum = 0;
+  for (int i = 0; i < side * side * side; i++) {
+    double source[3] = {(i / (side * side) - side / 2 + 0.5) * spacing, (i / side % side - side / 2 + 0.5) * spacing, (i % side - side / 2 + 0.5) * spacing};
+    for (int axis = 0; axis < axes; axis++) {
+      double plus[9], minus[9] = {0}, at[3] = {0, 0, 0};
+      if (c->gradient) at[axis] = step;
+      c->o.pair->matrix(at, source, c->o.params, plus);
+      at[axis] = -step;
+      if (c->gradient) c->o.pair->matrix(at, source, c->o.params, minus);
+      for (int k = 0; k < nc * nc; k++) {
+        double value = c->gradient ? (plus[k] - minus[k]) / (2 * step) : plus[k];
+        sum += value * value;
       }
-      if (n_boxes > N_ISOTROPIC_BOXES || b == n_boxes - 1) finish_boxes(c);
     }
   }
-  FMM_FREE(&sx);
-  FMM_FREE(&clouds);
-  return status;
+  const double density2 = 1.0 / 12; /* of uniform densities in [-0.5, 0.5) */
+  return sum / (nc * axes) * density2 * 8 * POINTS / (NEAR * NEAR * NEAR);
 }
 
-static fmm_status prepare(chain *c, double half_width, int threads) {
-  int n = c->o.n, homogeneous = c->o.pair->info->has_degree;
-  c->half_width = homogeneous ? 1 : half_width;
+static double carried_over(const chain *c) {
+  if (!(c->field2 > 0)) return 0;
+  if (c->sign == FMM_DENSITY_NONNEGATIVE) return sqrt(c->error2 / c->field2);
+  const fmm_pair_info *info = c->o.pair->info;
+  double degree = (info->has_degree ? info->degree : -1) - c->gradient, levels = 0, each = 1;
+  for (int l = 0; l < LEVELS; l++, each *= 8 * pow(4, degree)) levels += each;
+  return (c->gradient ? 1 : 2) * sqrt(levels * c->error2 / (near_square(c) + levels * c->field2));
+}
+
+static fmm_status prepare(chain *c, int threads) {
+  int n = c->o.n, ns = c->o.n_surface, homogeneous = c->o.pair->info->has_degree;
+  if (homogeneous) c->half_width = 1;
   FMM_TRY(fmm_level_create(&c->o, &c->o.level[0], c->half_width, threads));
   if (!homogeneous) FMM_TRY(fmm_level_create(&c->o, &c->o.level[1], c->half_width / 2, threads));
   c->parent = &c->o.level[0];
   c->child = &c->o.level[homogeneous ? 0 : 1];
-  FMM_TRY(FMM_ALLOCATE(&c->check, 5 * n + 3 * c->o.n_surface, "chain workspace"));
-  c->coefficients = c->check + n;
-  c->equivalent = c->check + 2 * n;
-  c->scratch = c->check + 3 * n;
-  c->sx = c->check + 5 * n;
-  c->sy = c->sx + c->o.n_surface;
-  c->sz = c->sy + c->o.n_surface;
+  FMM_TRY(FMM_ALLOCATE(&c->check, 8 * n + 6 * ns, "chain workspace"));
+  double **vectors[] = {&c->coefficients, &c->equivalent, &c->up, &c->down, &c->density};
+  for (int i = 0; i < 5; i++) *vectors[i] = c->check + (i + 1) * n;
+  c->scratch = c->check + 6 * n;
+  c->planes = c->check + 8 * n;
+  c->source_planes = c->planes + 3 * ns;
+  fmm_pair_sum_prepare(&c->potential_sum, c->o.pair, c->o.params, 1, 0, FMM_PRECISION_DOUBLE, 0);
+  fmm_pair_sum_prepare(&c->value_sum, c->o.pair, c->o.params, 1, c->gradient, FMM_PRECISION_DOUBLE, 0);
   return FMM_OK;
 }
 
@@ -191,12 +204,17 @@ fmm_status fmm_far_field_error(const fmm_pair *pair, const double params[FMM_MAX
                                int gradient, int threads, double *error) {
   chain *c = NULL;
   FMM_TRY(FMM_ALLOCATE_ZERO(&c, 1, "operator chain"));
+  c->half_width = half_width;
+  c->gradient = gradient != 0;
+  c->sign = sign;
   fmm_blas_single_thread_begin();
   fmm_status status = fmm_operators_shape(&c->o, pair, params, order);
-  if (status == FMM_OK) status = prepare(c, half_width, threads);
+  if (status == FMM_OK) status = prepare(c, threads);
   fmm_blas_single_thread_end();
-  if (status == FMM_OK) status = run_chain(c, sign, gradient);
-  if (status == FMM_OK) *error = c->worst;
+  if (status == FMM_OK) {
+    run_chain(c);
+    *error = carried_over(c);
+  }
   fmm_operators_clear(&c->o);
   FMM_FREE(&c->check);
   FMM_FREE(&c);

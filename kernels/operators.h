@@ -85,12 +85,13 @@ typedef enum fmm_operator_kind {
 } fmm_operator_kind;
 fmm_status fmm_operators_dense(const fmm_operators *o, const fmm_level_operators *set, fmm_operator_kind kind, int octant, double *matrix);
 
-/* Relative L2 error of potentials (gradient 0) or gradients (1) of random sources of one box at random targets of boxes in its V list, through
- * the whole chain P2M, M2M, M2L, L2L, L2P of order p, against direct sums. half_width: of the larger boxes, scaled (homogeneous kernels: any). */
+/* Expected relative L2 error of a whole evaluation of order p, of potentials (gradient 0) or gradients (1), measured on the operators (see
+ * far_field_error.c). half_width: of boxes whose children are leaves, scaled (homogeneous kernels: any). */
 fmm_status fmm_far_field_error(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, fmm_density_sign sign,
                                int gradient, int threads, double *error);
 
-/* Smallest order whose measured error for this kind of densities is within tolerance, from 2 to 20. */
-fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign,
+/* Smallest order whose expected error for this kind of densities, of potentials and (gradient nonzero) gradients, is within tolerance; the
+ * largest, FMM_MAX_ORDER, when none is. Milliseconds at 6 digits; remembers what it measured. */
+fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
                                    double root_half_width, int *order);
 #endif

@@ -1,16 +1,79 @@
-/* The order for a tolerance: the smallest whose measured far-field error (far_field_error.c) is within it. */
+/* The order for a tolerance: the smallest whose expected error (far_field_error.c) is within it. Orders are measured, not tabulated: the search
+ * starts low, where measuring is cheap, and steps as far as the fastest decay that a surface can have, (inner/outer)^2 an order (operators.c),
+ * allows without passing the answer. What was measured is kept for the process. */
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
 #include "kernels/operators.h"
 
-enum { LEAST_ORDER = 3, MOST_ORDER = 18 };
+enum { LEAST_ORDER = 2, MEMORY = 128, LEVELS = 3 };
 
-fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign,
+typedef struct measurement {
+  const fmm_pair *pair;
+  double params[FMM_MAX_PARAMS], half_width;
+  int order, gradient;
+  fmm_density_sign sign;
+  double error;
+} measurement;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static measurement memory[MEMORY];
+static int n_measured; /* ever; the newest MEMORY are kept */
+
+static int same(const measurement *a, const measurement *b) {
+  return a->pair == b->pair && !memcmp(a->params, b->params, sizeof a->params) && a->half_width == b->half_width && a->order == b->order &&
+         a->gradient == b->gradient && a->sign == b->sign;
+}
+
+static int recall(measurement *m) {
+  int found = 0;
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; i < n_measured && i < MEMORY && !found; i++)
+    if (same(&memory[i], m)) m->error = memory[i].error, found = 1;
+  pthread_mutex_unlock(&mutex);
+  return found;
+}
+
+static void keep(const measurement *m) {
+  pthread_mutex_lock(&mutex);
+  memory[n_measured++ % MEMORY] = *m;
+  pthread_mutex_unlock(&mutex);
+}
+
+static fmm_status measure(measurement *m) {
+  if (recall(m)) return FMM_OK;
+  FMM_TRY(fmm_far_field_error(m->pair, m->params, m->order, m->half_width, m->sign, m->gradient, 1, &m->error));
+  keep(m);
+  return FMM_OK;
+}
+
+/* Larger of potential's and, if asked, gradient's; kernels without a degree: of boxes at several levels from the first with far boxes. */
+static fmm_status measure_all(measurement m, double root_half_width, int gradient, double *error) {
+  int levels = m.pair->info->has_degree ? 1 : LEVELS;
+  *error = 0;
+  for (int l = 0; l < levels; l++)
+    for (m.gradient = 0; m.gradient <= (gradient != 0); m.gradient++) {
+      m.half_width = levels == 1 ? 1 : ldexp(root_half_width, -(2 + l)); /* V boxes of level 2 and below */
+      FMM_TRY(measure(&m));
+      *error = fmax(*error, m.error);
+    }
+  return FMM_OK;
+}
+
+fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
                                    double root_half_width, int *order) {
-  int p = LEAST_ORDER;
-  for (;; p++) {
+  const double fastest = 2 * log(FMM_INNER_RADIUS / FMM_OUTER_RADIUS);
+  measurement m = {.pair = pair, .order = LEAST_ORDER, .sign = sign};
+  for (int i = 0; i < pair->info->n_params; i++) m.params[i] = params[i];
+  for (;;) {
     double error;
-    FMM_TRY(fmm_far_field_error(pair, params, p, root_half_width, sign, 0, 1, &error));
-    if (error <= tolerance || p == MOST_ORDER) break;
+    FMM_TRY(measure_all(m, root_half_width, gradient, &error));
+    if (error <= tolerance || m.order == FMM_MAX_ORDER) break;
+    int step = (int)floor(log(tolerance / error) / fastest);
+    m.order += step > 1 ? step : 1;
+    if (m.order > FMM_MAX_ORDER) m.order = FMM_MAX_ORDER;
   }
-  *order = p;
+  *order = m.order;
   return FMM_OK;
 }

@@ -6,8 +6,4 @@
 fmm_status fmm_options_check(const fmm_options *options);
 /* Reads a caller's struct of an older or newer size; missing members keep their defaults. Strings stay the caller's. */
 fmm_status fmm_options_copy(const fmm_options *from, fmm_options *to);
-/* Which densities the order is chosen for: the gradient of positive ones cancels as the potential of signed ones does. */
-static inline fmm_density_sign fmm_order_sign(const fmm_options *options) {
-  return options->gradient ? FMM_DENSITY_SIGNED : options->density_sign;
-}
 #endif

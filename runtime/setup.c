@@ -25,7 +25,7 @@ static fmm_status choose_order(const fmm_plan *plan, int64_t n_sources, const do
   const fmm_options *o = &plan->options;
   if (o->order) return *order = o->order, FMM_OK;
   double half = plan->pair->info->has_degree ? 1 : root_half_width_estimate(n_sources, sources, n_targets, targets);
-  return fmm_order_for_tolerance(plan->pair, plan->params, o->tolerance, fmm_order_sign(o), half, order);
+  return fmm_order_for_tolerance(plan->pair, plan->params, o->tolerance, o->density_sign, o->gradient, half, order);
 }
 
 /* K(a r; params a^power) = a^degree K(r; params), a the tree's scale. */

@@ -1,0 +1,67 @@
+/* The order chosen for a tolerance, held against whole evaluations of standard cases: accurate enough for all, not more than two orders too many
+ * for the hardest. Double precision, so that the order alone decides. */
+#include "test.h"
+
+#include "far_scene.h"
+
+static void evaluate(const char *distribution, const char *pair, fmm_density_sign sign, int gradient, int order, double error[2]) {
+  far_scene s;
+  static const fmm_phase_impl *const all[] = {&fmm_up_cpu, &fmm_vlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu, &fmm_wlist_cpu, &fmm_ulist_cpu};
+  assert_ok(far_scene_create(&s, &(far_scene_options){.distribution = distribution, .densities = sign == FMM_DENSITY_SIGNED ? "signed" : "unit", .pair = pair,
+                                                      .n = 4000, .leaf_size = 40, .order = order, .columns = 1, .gradient = gradient, .threads = 2, .tolerance = 1e-14}));
+  for (int i = 0; i < 6; i++) assert_ok(far_scene_run(&s, all[i]));
+  assert_ok(far_scene_error(&s, 500, error));
+  far_scene_free(&s);
+}
+
+static int chosen(const char *name, double tolerance, fmm_density_sign sign, int gradient) {
+  const fmm_pair *pair = NULL;
+  double params[FMM_MAX_PARAMS];
+  int order = 0;
+  assert_ok(fmm_pair_find(name, &pair));
+  assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, params));
+  assert_ok(fmm_order_for_tolerance(pair, params, tolerance, sign, gradient, 1, &order));
+  return order;
+}
+
+static void hold(const char *distribution, const char *pair, int digits, fmm_density_sign sign, int gradient) {
+  double tolerance = pow(10, -digits), error[2];
+  int order = chosen(pair, tolerance, sign, gradient);
+  evaluate(distribution, pair, sign, gradient, order, error);
+  if (!(error[0] <= tolerance && error[1] <= tolerance))
+    fail_msg("%s %s, 1e-%d, sign %d, gradient %d: order %d gives %g and %g", pair, distribution, digits, sign, gradient, order, error[0], error[1]);
+}
+
+static void laplace_keeps_every_tolerance(void **state) {
+  static const char *const distributions[] = {"uniform", "ellipsoid", "sphere", "plummer"};
+  for (int digits = 2; digits <= 11; digits++) /* each distribution and kind comes in turn; 12 digits: test of its own */
+    for (int kind = digits / 2 % 2; kind < 4; kind += 2) hold(distributions[(digits + kind) % 4], "laplace", digits, kind & 1 ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED, kind >> 1);
+}
+
+static void twelve_digits_of_cancelling_densities_are_reached(void **state) { hold("uniform", "laplace", 12, FMM_DENSITY_SIGNED, 0); }
+
+static void other_pairs_keep_the_tolerance(void **state) {
+  for (int digits = 2; digits <= 6; digits += 2) {
+    hold("uniform", "stokes", digits, FMM_DENSITY_SIGNED, digits == 4);
+    hold("plummer", "yukawa", digits, FMM_DENSITY_SIGNED, digits == 4);
+    hold("uniform", "yukawa", digits, FMM_DENSITY_NONNEGATIVE, digits == 2);
+  }
+}
+
+static void two_orders_fewer_are_not_enough_for_the_hardest_case(void **state) {
+  for (int digits = 3; digits <= 9; digits += 2) {
+    double tolerance = pow(10, -digits), error[2];
+    int order = chosen("laplace", tolerance, FMM_DENSITY_SIGNED, 0);
+    evaluate("plummer", "laplace", FMM_DENSITY_SIGNED, 0, order - 2, error);
+    if (!(error[0] > tolerance)) fail_msg("1e-%d: order %d chosen, %d gives %g", digits, order, order - 2, error[0]);
+  }
+}
+
+static void a_tolerance_out_of_reach_gives_the_largest_order(void **state) { assert_int_equal(chosen("laplace", 1e-30, FMM_DENSITY_NONNEGATIVE, 0), FMM_MAX_ORDER); }
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(laplace_keeps_every_tolerance), cmocka_unit_test(twelve_digits_of_cancelling_densities_are_reached),
+                                     cmocka_unit_test(other_pairs_keep_the_tolerance), cmocka_unit_test(two_orders_fewer_are_not_enough_for_the_hardest_case),
+                                     cmocka_unit_test(a_tolerance_out_of_reach_gives_the_largest_order)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
