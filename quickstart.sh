@@ -46,7 +46,7 @@ missing_packages() {
   have pkg-config || printf 'pkg-config '
   links_with jansson.h -ljansson || printf 'libjansson-dev '
   links_with hwloc.h -lhwloc || printf 'libhwloc-dev '
-  links_with fftw3.h -lfftw3 -lfftw3f || printf 'libfftw3-dev '
+  links_with fftw3.h -lfftw3 || printf 'libfftw3-dev '
   links_with lapacke.h -llapacke || printf 'liblapacke-dev '
   links_with stdio.h -lopenblas || printf 'libopenblas-dev '
   printf '#include <setjmp.h>\n#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <cmocka.h>\nint main(void) { return 0; }\n' |
@@ -98,15 +98,16 @@ configure() {
   fi || fail "meson could not configure the build (see above)"
 }
 
-build_all() {
+# build [TARGET...]: those, or everything.
+build() {
   step "Building (release) in $build"
   if [ -x /usr/local/cuda/bin/nvcc ] && ! have nvcc; then PATH=$PATH:/usr/local/cuda/bin; export PATH; fi
   configure
   if ! have nvcc || grep -qE 'GPU +: none' "$log"; then say "No working CUDA compiler (nvcc) here: building for CPU cores only."; fi
   if [ -n "${FMM_VERBOSE_BUILD:-}" ]; then
-    meson compile -C "$build" </dev/null || fail "the build failed (see above)"
+    meson compile -C "$build" "$@" </dev/null || fail "the build failed (see above)"
   else
-    quietly "$log" meson compile -C "$build" || fail "the build failed (see above)"
+    quietly "$log" meson compile -C "$build" "$@" || fail "the build failed (see above)"
   fi
   say "Done."
 }
@@ -192,7 +193,7 @@ trap 'exit 143' TERM
 case ${1:-} in
   test)
     install_missing
-    build_all
+    build
     run_tests ;;
   *)
     input=${1:-}
@@ -201,7 +202,7 @@ case ${1:-} in
       case $input in /*) ;; *) input=$called_from/$input ;; esac
     fi
     install_missing
-    build_all
+    build fmm-run fmm-predict fmm-calibrate make-molecule
     calibrate
     if [ -z "$input" ]; then make_molecule; input=$build/molecule.pqr; fi
     evaluate "$input"
