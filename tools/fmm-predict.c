@@ -5,6 +5,7 @@
 #include "predict.h"
 #include "runtime/cores.h"
 #include "runtime/file.h"
+#include "runtime/node.h"
 #include "runtime/options.h"
 
 #define AT(member) offsetof(fmm_predict_options, member)
@@ -39,7 +40,8 @@ static fmm_status take_machine(fmm_prediction_run *run) {
   run->threads = (int)o->c.threads;
   if (o->machine) return fmm_profile_load(o->machine, &run->machine);
   FMM_TRY(fmm_cores_grant((int)o->c.threads, o->c.oversubscribe, &run->threads));
-  return fmm_profile_obtain(o->c.profile, announce, NULL, run, &run->machine);
+  FMM_TRY(fmm_profile_obtain(o->c.profile, announce, NULL, run, &run->machine));
+  return fmm_node_gpu(0, (int)o->c.gpu_sms, &run->machine); /* as a plan of this process will find it */
 }
 
 static fmm_status predict(fmm_prediction_run *run) {
