@@ -1,0 +1,108 @@
+/* The promise of accuracy: every standard case, positive and signed densities, potential and gradient, every pair interaction, within
+ * the tolerance asked for, in relative L2 over all targets against the compensated direct sum. The bound is the tolerance itself. */
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/generate.h"
+#include "runtime/memory.h"
+
+enum { N = 4000, MAX_VALUES = 12 };
+
+static double relative_l2(int64_t n, const double *a, const double *reference) {
+  double error = 0, norm = 0;
+  for (int64_t i = 0; i < n; i++) error += (a[i] - reference[i]) * (a[i] - reference[i]), norm += reference[i] * reference[i];
+  return norm > 0 ? sqrt(error / norm) : sqrt(error);
+}
+
+typedef struct work { double *points, *densities, *potential, *gradient, *potential_direct, *gradient_direct; } work;
+
+static void work_init(work *w, int outputs, int components) {
+  assert_ok(FMM_ALLOCATE(&w->points, 3 * N, "points"));
+  assert_ok(FMM_ALLOCATE(&w->densities, components * N, "densities"));
+  assert_ok(FMM_ALLOCATE(&w->potential, outputs * N, "potential"));
+  assert_ok(FMM_ALLOCATE(&w->gradient, 3 * outputs * N, "gradient"));
+  assert_ok(FMM_ALLOCATE(&w->potential_direct, outputs * N, "potential"));
+  assert_ok(FMM_ALLOCATE(&w->gradient_direct, 3 * outputs * N, "gradient"));
+}
+
+static void work_free(work *w) {
+  FMM_FREE(&w->points);
+  FMM_FREE(&w->densities);
+  FMM_FREE(&w->potential);
+  FMM_FREE(&w->gradient);
+  FMM_FREE(&w->potential_direct);
+  FMM_FREE(&w->gradient_direct);
+}
+
+static fmm_plan *make_plan(const char *kernel, double tolerance, int gradient, fmm_density_sign sign, const work *w) {
+  fmm_options options;
+  fmm_plan *plan = NULL;
+  assert_ok(fmm_options_init(&options));
+  options.kernel = kernel;
+  options.tolerance = tolerance;
+  options.gradient = gradient;
+  options.density_sign = sign;
+  options.leaf_size = 50; /* small, so that all phases work; the tuner might choose one leaf for so few points */
+  assert_ok(fmm_plan_create(&plan, &options));
+  assert_ok(fmm_plan_set_points(plan, N, w->points, NULL, 0, NULL));
+  return plan;
+}
+
+static int check_case(const char *kernel, int components, int outputs, const char *distribution, int signed_densities, const int *digits, int n_digits) {
+  int failures = 0;
+  work w;
+  work_init(&w, outputs, components);
+  assert_ok(fmm_generate_points(distribution, N, 7, w.points, 2));
+  assert_ok(fmm_generate_densities(signed_densities ? "signed" : "unit", (int64_t)N * components, 8, w.densities, 2));
+  fmm_plan *reference = make_plan(kernel, 1e-3, 1, FMM_DENSITY_SIGNED, &w);
+  assert_ok(fmm_plan_direct(reference, w.densities, N, NULL, w.potential_direct, w.gradient_direct));
+  fmm_plan_destroy(&reference);
+  for (int k = 0; k < 2 * n_digits; k++) {
+    double tolerance = pow(10, -digits[k / 2]);
+    int gradient = k % 2; /* potential alone takes a lower order: both kinds of choice are held */
+    fmm_plan *plan = make_plan(kernel, tolerance, gradient, signed_densities ? FMM_DENSITY_SIGNED : FMM_DENSITY_NONNEGATIVE, &w);
+    assert_ok(fmm_plan_execute(plan, w.densities, w.potential, gradient ? w.gradient : NULL));
+    fmm_plan_info info = {.struct_size = sizeof info};
+    assert_ok(fmm_plan_get_info(plan, &info));
+    double e = relative_l2((int64_t)N * outputs, w.potential, w.potential_direct), g = gradient ? relative_l2((int64_t)N * outputs * 3, w.gradient, w.gradient_direct) : 0;
+    int ok = e <= tolerance && g <= tolerance;
+    print_message("%s %-8s %-9s %-6s digits %2d: order %2d, q %3d, potential %.1e, gradient %.1e\n", ok ? "  " : "!!", kernel, distribution,
+                  signed_densities ? "signed" : "unit", digits[k / 2], info.order, info.leaf_size, e, g);
+    failures += !ok;
+    fmm_plan_destroy(&plan);
+  }
+  work_free(&w);
+  return failures;
+}
+
+static const char *const distributions[] = {"uniform", "ellipsoid", "sphere", "plummer"};
+
+static void laplace_keeps_every_tolerance_on_every_standard_case(void **state) {
+  const int digits[] = {2, 3, 6, 9, 12};
+  int failures = 0;
+  for (int d = 0; d < 4; d++)
+    for (int s = 0; s < 2; s++) failures += check_case("laplace", 1, 1, distributions[d], s, digits, 5);
+  assert_int_equal(failures, 0);
+}
+
+static void stokes_keeps_the_tolerance(void **state) {
+  const int digits[] = {3, 6, 9};
+  int failures = 0;
+  for (int s = 0; s < 2; s++) failures += check_case("stokes", 3, 3, distributions[s], s, digits, 3);
+  assert_int_equal(failures, 0);
+}
+
+static void yukawa_keeps_the_tolerance(void **state) {
+  const int digits[] = {3, 6, 9};
+  int failures = 0;
+  for (int s = 0; s < 2; s++) failures += check_case("yukawa", 1, 1, distributions[2 + s], s, digits, 3);
+  assert_int_equal(failures, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(laplace_keeps_every_tolerance_on_every_standard_case), cmocka_unit_test(stokes_keeps_the_tolerance),
+                                     cmocka_unit_test(yukawa_keeps_the_tolerance)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

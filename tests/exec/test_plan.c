@@ -1,0 +1,273 @@
+/* Plans on hostile input: tiny N, degenerate shapes, extreme scales, clusters below the finest cell, not-finite values; same bits for any
+ * number of threads; nothing lost on failure; every failing allocation leaves no leak. Reference: the compensated direct sum. */
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/generate.h"
+#include "runtime/memory.h"
+
+static fmm_options defaults(double tolerance) {
+  fmm_options o;
+  assert_ok(fmm_options_init(&o));
+  o.tolerance = tolerance;
+  return o;
+}
+
+static double relative_l2(int64_t n, const double *a, const double *b) {
+  double e = 0, f = 0, largest = 0; /* scaled: values of 1e+-150 must not overflow when squared */
+  for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs(b[i]));
+  if (largest == 0) largest = 1;
+  for (int64_t i = 0; i < n; i++) {
+    if (!isfinite(a[i])) return INFINITY;
+    e += (a[i] - b[i]) / largest * ((a[i] - b[i]) / largest), f += b[i] / largest * (b[i] / largest);
+  }
+  return f > 0 ? sqrt(e / f) : sqrt(e);
+}
+
+/* Error of potential and gradient at up to 1,000 rows; densities seeded. */
+static double worst_error(const fmm_options *options, int64_t n, const double *points, int64_t m, const double *targets) {
+  fmm_plan *plan = NULL;
+  fmm_options o = *options;
+  o.gradient = 1;
+  int64_t n_targets = targets ? m : n, rows = n_targets < 1000 ? n_targets : 1000;
+  double *density = malloc((size_t)(n + 1) * 8), *p = malloc((size_t)(n_targets + 1) * 8), *g = malloc((size_t)(n_targets + 1) * 24);
+  double *pd = malloc((size_t)(rows + 1) * 8), *gd = malloc((size_t)(rows + 1) * 24);
+  int64_t *row = malloc((size_t)(rows + 1) * 8);
+  assert_ok(fmm_generate_densities("signed", n, 5, density, 2));
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, n, points, NULL, m, targets));
+  assert_ok(fmm_plan_execute(plan, density, p, g));
+  for (int64_t i = 0; i < rows; i++) row[i] = i * (n_targets / (rows ? rows : 1));
+  assert_ok(fmm_plan_direct(plan, density, rows, row, pd, gd));
+  for (int64_t i = 0; i < rows; i++) {
+    p[i] = p[row[i]];
+    memmove(g + 3 * i, g + 3 * row[i], 24);
+  }
+  double error = fmax(relative_l2(rows, p, pd), relative_l2(3 * rows, g, gd));
+  fmm_plan_destroy(&plan);
+  free(density), free(p), free(g), free(pd), free(gd), free(row);
+  return error;
+}
+
+static void tiny_numbers_of_points_are_exact(void **state) {
+  double points[9] = {0, 0, 0, 1, 2, 3, -1, 0.5, 0.25};
+  fmm_options o = defaults(1e-10);
+  for (int n = 0; n <= 3; n++) assert_true(worst_error(&o, n, points, 0, NULL) <= 1e-13); /* direct: rounding only */
+}
+
+static void no_sources_gives_zero_at_every_target(void **state) {
+  double target[3] = {1, 2, 3}, p[1] = {42};
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, 0, NULL, NULL, 1, target));
+  assert_ok(fmm_plan_execute(plan, NULL, p, NULL));
+  assert_true(p[0] == 0);
+  fmm_plan_destroy(&plan);
+}
+
+enum { N = 6000 };
+static double points[3 * N];
+
+static void fill(int kind, double scale, double shift) {
+  assert_ok(fmm_generate_points("uniform", N, 3, points, 2));
+  for (int i = 0; i < N; i++) {
+    double *x = points + 3 * i;
+    if (kind == 1) x[1] = x[2] = 0.25;                                /* collinear */
+    if (kind == 2) x[2] = 0.5;                                        /* coplanar */
+    if (kind == 3 && i % 2) x[0] += 1e9, x[1] += 1e9;                 /* two clusters 1e9 apart */
+    if (kind == 4 && i % 2) x[0] *= 1e-9, x[1] *= 1e-9, x[2] *= 1e-9; /* half below the finest cell */
+    if (kind == 5 && i % 3) x[0] = x[1] = x[2] = 0.125;               /* most coincide */
+    if (kind == 6) x[0] = x[1] = x[2] = 0.7;                          /* all coincide */
+    if (kind == 7 && i % 2) x[0] *= 1e-60, x[1] *= 1e-60, x[2] *= 1e-60;
+    if (kind == 8 && i % 2) for (int k = 0; k < 3; k++) x[k] = 0.5 + (x[k] - 0.5) * 1e-12; /* tight, straddling the middle */
+    for (int k = 0; k < 3; k++) x[k] = x[k] * scale + shift;
+  }
+}
+
+static void degenerate_shapes_keep_the_tolerance(void **state) {
+  static const char *const names[] = {"cube", "line", "plane", "two clusters", "half in 1e-9", "most coincide", "all coincide", "half in 1e-60", "half in 1e-12"};
+  for (int digits = 4; digits <= 9; digits += 5)
+    for (int kind = 0; kind <= 8; kind++) {
+      fmm_options o = defaults(pow(10, -digits));
+      fill(kind, 1, 0);
+      double e = worst_error(&o, N, points, 0, NULL);
+      if (!(e <= o.tolerance)) fail_msg("%s at %d digits: %g", names[kind], digits, e);
+    }
+}
+
+static void extreme_coordinates_keep_the_tolerance(void **state) {
+  fmm_options o = defaults(1e-6);
+  const double scales[] = {1e100, 1e-100, 1}, shifts[] = {0, 0, 1e8};
+  for (int k = 0; k < 3; k++) {
+    fill(0, scales[k], shifts[k]);
+    double e = worst_error(&o, N, points, 0, NULL);
+    if (!(e <= 1e-6)) fail_msg("scale %g shift %g: %g", scales[k], shifts[k], e);
+  }
+}
+
+static void check_error(const fmm_options *o, int64_t n, const double *p, int64_t m, const double *targets) {
+  double e = worst_error(o, n, p, m, targets);
+  if (!(e <= o->tolerance)) fail_msg("error %g, tolerance %g", e, o->tolerance);
+}
+
+static void targets_far_outside_the_sources_keep_the_tolerance(void **state) {
+  fmm_options o = defaults(1e-6);
+  static double targets[3 * 500];
+  fill(0, 1, 0);
+  assert_ok(fmm_generate_points("uniform", 500, 9, targets, 2));
+  for (int i = 0; i < 1500; i++) targets[i] = 1000 + 10 * targets[i];
+  check_error(&o, N, points, 500, targets);
+  for (int i = 0; i < 1500; i++) targets[i] = (i / 3) % 2 ? targets[i] - 1000 : targets[i];
+  check_error(&o, N, points, 500, targets);
+}
+
+static void zero_densities_give_zero(void **state) {
+  static double density[N], p[N];
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  fill(0, 1, 0);
+  memset(density, 0, sizeof density);
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+  assert_ok(fmm_plan_execute(plan, density, p, NULL));
+  for (int i = 0; i < N; i++) assert_true(p[i] == 0);
+  fmm_plan_destroy(&plan);
+}
+
+static void not_finite_input_names_the_row_and_leaves_all_untouched(void **state) {
+  static double density[N], p[N];
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  fill(0, 1, 0);
+  for (int i = 0; i < N; i++) density[i] = 1, p[i] = 42;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+  points[3 * 4321 + 1] = NAN;
+  assert_int_equal(fmm_plan_set_points(plan, N, points, NULL, 0, NULL), FMM_ERR_INPUT);
+  assert_non_null(strstr(fmm_last_error(), "4321"));
+  density[77] = density[5000] = INFINITY;
+  assert_int_equal(fmm_plan_execute(plan, density, p, NULL), FMM_ERR_INPUT);
+  assert_non_null(strstr(fmm_last_error(), "row 77 "));
+  for (int i = 0; i < N; i++) assert_true(p[i] == 42);
+  density[77] = density[5000] = 1;
+  assert_ok(fmm_plan_execute(plan, density, p, NULL)); /* the old points are still there */
+  assert_true(p[0] > 0);
+  fmm_plan_destroy(&plan);
+}
+
+static void bits_do_not_depend_on_the_number_of_threads(void **state) {
+  static double density[N], one[4 * N], many[4 * N];
+  char id[17] = "";
+  assert_ok(fmm_generate_densities("signed", N, 5, density, 2));
+  for (int kind = 0; kind <= 4; kind += 4)
+    for (int threads = 1; threads <= 5; threads++) {
+      fmm_options o = defaults(1e-5);
+      fmm_plan *plan = NULL;
+      fmm_plan_info info = {.struct_size = sizeof info};
+      double *out = threads == 1 ? one : many;
+      o.threads = threads, o.oversubscribe = 1, o.gradient = 1;
+      fill(kind, 1, 0);
+      assert_ok(fmm_plan_create(&plan, &o));
+      assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+      for (int repeat = 0; repeat < 2; repeat++) {
+        assert_ok(fmm_plan_execute(plan, density, out, out + N));
+        assert_memory_equal(one, out, sizeof one);
+      }
+      assert_ok(fmm_plan_get_info(plan, &info));
+      if (threads == 1) strcpy(id, info.plan_id);
+      assert_string_equal(id, info.plan_id);
+      fmm_plan_destroy(&plan);
+    }
+}
+
+static void several_columns_give_the_same_as_one_by_one(void **state) {
+  enum { M = 1500, COLUMNS = 7 };
+  static double density[M * COLUMNS], p[M * COLUMNS], single[M], out[M];
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  fill(0, 1, 0);
+  assert_ok(fmm_generate_densities("signed", M * COLUMNS, 5, density, 2));
+  o.n_columns = COLUMNS;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, M, points, NULL, 0, NULL));
+  assert_ok(fmm_plan_execute(plan, density, p, NULL));
+  fmm_plan_destroy(&plan);
+  o.n_columns = 1;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, M, points, NULL, 0, NULL));
+  for (int c = 0; c < COLUMNS; c++) {
+    double column[M];
+    for (int i = 0; i < M; i++) single[i] = density[i * COLUMNS + c], column[i] = p[i * COLUMNS + c];
+    assert_ok(fmm_plan_execute(plan, single, out, NULL));
+    assert_true(relative_l2(M, column, out) < 2e-6); /* each within 1e-6 of the truth */
+  }
+  fmm_plan_destroy(&plan);
+}
+
+static void every_failing_allocation_is_an_error_without_a_leak(void **state) {
+  enum { M = 700 };
+  static double density[M], p[M];
+  size_t before = fmm_memory_now();
+  fill(4, 1, 0);
+  assert_ok(fmm_generate_densities("unit", M, 5, density, 2));
+  for (int64_t nth = 1;; nth++) {
+    fmm_options o = defaults(1e-3);
+    o.order = 4, o.leaf_size = 20, o.root_scale = 1;
+    fmm_plan *plan = NULL;
+    fmm_memory_fail_at(nth);
+    fmm_status status = fmm_plan_create(&plan, &o);
+    if (status == FMM_OK) status = fmm_plan_set_points(plan, M, points, NULL, 0, NULL);
+    if (status == FMM_OK) status = fmm_plan_execute(plan, density, p, NULL);
+    fmm_memory_fail_at(0);
+    fmm_plan_destroy(&plan);
+    if (fmm_memory_now() != before) fail_msg("allocation %lld leaks %zu bytes", (long long)nth, fmm_memory_now() - before);
+    if (status == FMM_OK) { assert_true(nth > 20); break; }
+    assert_int_equal(status, FMM_ERR_MEMORY);
+  }
+}
+
+static void execute_allocates_nothing(void **state) {
+  static double density[N], p[N];
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  fill(4, 1, 0);
+  assert_ok(fmm_generate_densities("unit", N, 5, density, 2));
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+  int64_t before = fmm_memory_count();
+  assert_ok(fmm_plan_execute(plan, density, p, NULL));
+  assert_int_equal(fmm_memory_count(), before);
+  fmm_plan_destroy(&plan);
+}
+
+static void options_out_of_range_are_refused_with_their_value(void **state) {
+  fmm_plan *plan = NULL;
+  fmm_options o = defaults(1e-6);
+  o.order = 1;
+  assert_int_equal(fmm_plan_create(&plan, &o), FMM_ERR_ARGUMENT);
+  assert_non_null(strstr(fmm_last_error(), "order is 1"));
+  o = defaults(NAN);
+  assert_int_equal(fmm_plan_create(&plan, &o), FMM_ERR_ARGUMENT);
+  o = defaults(1e-6), o.kernel = "laplac";
+  assert_int_equal(fmm_plan_create(&plan, &o), FMM_ERR_ARGUMENT);
+  assert_non_null(strstr(fmm_last_error(), "laplace"));
+  o = defaults(1e-6), o.threads = 4000;
+  assert_int_equal(fmm_plan_create(&plan, &o), FMM_ERR_ARGUMENT);
+  o = defaults(1e-6), o.root_scale = 3;
+  assert_int_equal(fmm_plan_create(&plan, &o), FMM_ERR_ARGUMENT);
+  assert_null(plan);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(tiny_numbers_of_points_are_exact), cmocka_unit_test(no_sources_gives_zero_at_every_target),
+      cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance),
+      cmocka_unit_test(targets_far_outside_the_sources_keep_the_tolerance), cmocka_unit_test(zero_densities_give_zero),
+      cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
+      cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
+      cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(options_out_of_range_are_refused_with_their_value)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
