@@ -1,0 +1,75 @@
+#!/bin/bash
+# Builds the project on a machine with a GPU, runs the GPU suite, the sanitizers and the benchmarks, and writes a dated result file.
+#   tools/gpu-suite.sh OUT_DIR [quick]     quick: no sanitizers
+# The machine needs a C and C++ compiler, ninja, python3 and nvcc; libraries and Meson that it lacks come from .carry/suite/carry.tar.xz (gpu-carry.sh).
+# COMMIT names the commit where the tree has no .git. The result is OUT_DIR/gpu-results.md; docs/results/ keeps the newest.
+set -u
+cd "$(dirname "$0")/.."
+out=$(mkdir -p "$1" && cd "$1" && pwd)
+mode=${2:-full}
+report=$out/gpu-results.md
+work=${TMPDIR:-/tmp}/hybridfmm-suite
+mkdir -p "$work"
+meson=meson
+if [ -f .carry/suite/carry.tar.xz ]; then
+  tar xJf .carry/suite/carry.tar.xz -C "$work"
+  lib=$work/usr/lib/x86_64-linux-gnu
+  export PKG_CONFIG_SYSROOT_DIR=$work PKG_CONFIG_PATH=$lib/pkgconfig:$lib/openblas-pthread/pkgconfig:$work/usr/share/pkgconfig
+  export LIBRARY_PATH=$lib:$lib/openblas-pthread:${LIBRARY_PATH:-} CPATH=$work/usr/include:$work/usr/include/x86_64-linux-gnu:${CPATH:-}
+  export LD_LIBRARY_PATH=$lib:$lib/openblas-pthread:${LD_LIBRARY_PATH:-}
+  command -v pkg-config >/dev/null || export PKG_CONFIG=$work/usr/bin/pkgconf
+  command -v meson >/dev/null || meson="python3 $work/meson/meson.py"
+fi
+export OMP_WAIT_POLICY=passive
+build=$work/build
+start=$(date +%s)
+if ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" tests/test_gpu_phases tests/test_gpu_plan tools/bench-gpu tools/fmm-run tools/fmm-calibrate; } >"$out/build.log" 2>&1; then
+  tail -40 "$out/build.log"
+  echo "gpu-suite: the build failed"
+  exit 1
+fi
+built=$(($(date +%s) - start))
+
+say() { echo "$*" | tee -a "$report"; }
+block() { # title, command...
+  local title=$1
+  shift
+  say "" "## $title"
+  say '```'
+  say "\$ ${*//$build\//}"
+  timeout 240 "$@" 2>&1 | tail -40 | tee -a "$report"
+  local rc=${PIPESTATUS[0]}
+  say '```'
+  [ "$rc" -eq 0 ] || failed="$failed; $title (exit $rc)"
+}
+failed=
+: >"$report"
+say "# GPU results of $(date -u +%Y-%m-%d)"
+say ""
+say "Commit ${COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}; $(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader);"
+say "$(nproc) cores of $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs); $(nvcc --version | grep -o 'release.*'); built in $built s."
+say "Command: \`tools/gpu-suite.sh OUT${2:+ $2}\`. Times: median of 5 after one warm-up; error: relative L2 at 1,000 sampled targets."
+b=$build/tools/bench-gpu
+block "Phases against their references" "$build/tests/test_gpu_phases"
+block "Schedules through the plan" "$build/tests/test_gpu_plan"
+block "Rates" "$b" n=1000 leaf=2000 rates=1 samples=0
+block "4,194,304 uniform" "$b" n=4194304 leaf=220
+block "4,194,304 uniform, mixed precision, signed" "$b" n=4194304 leaf=220 precision=mixed densities=signed order=7
+block "4,194,304 uniform, potential and gradient" "$b" n=4194304 leaf=220 gradient=1
+block "4,194,304 ellipsoid" "$b" n=4194304 leaf=256 dist=ellipsoid
+block "1,048,576 uniform" "$b" n=1048576 leaf=64
+block "1,048,576 ellipsoid" "$b" n=1048576 leaf=256 dist=ellipsoid
+block "1,048,576 ellipsoid, order 4" "$b" n=1048576 leaf=128 dist=ellipsoid order=4
+block "4,194,304 uniform, Stokes" "$b" n=4194304 leaf=220 kernel=stokes samples=200
+block "16,090 uniform" "$b" n=16090 leaf=64
+block "16,090 uniform, one leaf" "$b" n=16090 leaf=20000
+block "100,000,000 uniform" "$b" n=100000000 leaf=100 samples=20 runs=3
+if [ "$mode" != quick ]; then
+  for tool in memcheck racecheck initcheck synccheck; do
+    block "compute-sanitizer $tool, ellipsoid" compute-sanitizer --tool $tool --error-exitcode 9 "$b" n=2000 leaf=30 order=4 runs=1 dist=ellipsoid samples=10 gradient=1
+    block "compute-sanitizer $tool, order 9" compute-sanitizer --tool $tool --error-exitcode 9 "$b" n=1000 leaf=30 order=9 runs=1 samples=10
+  done
+fi
+say ""
+say "${failed:+Failed: ${failed#; }}${failed:-All passed.}"
+[ -z "$failed" ]
