@@ -87,8 +87,25 @@ quietly() {
   "$@" </dev/null >"$quiet_log" 2>&1 || { tail -n 60 "$quiet_log" >&2; return 1; }
 }
 
+# Builds the GPU side for the GPU that is here; says once when there is none or no compiler for it.
+gpu_options() {
+  if [ -x /usr/local/cuda/bin/nvcc ] && ! have nvcc; then PATH=$PATH:/usr/local/cuda/bin; export PATH; fi
+  gpu_option=''
+  if ! have nvcc; then
+    say "No CUDA compiler (nvcc) here: building for CPU cores only."
+  elif ! capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .) || [ -z "$capability" ]; then
+    say "No GPU here: building for CPU cores only."
+  else
+    case $capability in
+      75 | 80 | 86 | 89 | 90) gpu_option=-Dgpu_arch=$capability ;;
+      *) gpu_option=-Dgpu_arch=all ;;
+    esac
+    say "Building for CPU cores and for the GPU here (compute capability $capability)."
+  fi
+}
+
 configure() {
-  options=${FMM_MESON_OPTIONS:-}
+  options="$gpu_option ${FMM_MESON_OPTIONS:-}"
   # shellcheck disable=SC2086 # a list of words on purpose
   if [ ! -f "$build/build.ninja" ]; then
     quietly "$log" meson setup --buildtype=release $options "$build" "$here"
@@ -101,9 +118,9 @@ configure() {
 # build [TARGET...]: those, or everything.
 build() {
   step "Building (release) in $build"
-  if [ -x /usr/local/cuda/bin/nvcc ] && ! have nvcc; then PATH=$PATH:/usr/local/cuda/bin; export PATH; fi
+  gpu_options
   configure
-  if ! have nvcc || grep -qE 'GPU +: none' "$log"; then say "No working CUDA compiler (nvcc) here: building for CPU cores only."; fi
+  if [ -n "$gpu_option" ] && grep -qE 'GPU +: none' "$log"; then say "But its CUDA compiler does not work with this source: CPU cores only."; fi
   if [ -n "${FMM_VERBOSE_BUILD:-}" ]; then
     meson compile -C "$build" "$@" </dev/null || fail "the build failed (see above)"
   else

@@ -14,7 +14,7 @@ static json_t *parse(void) {
 
 static json_t *predict(const char *arguments, const char *machine) {
   char line[1024];
-  snprintf(line, sizeof line, "%s --machine %s/%s.json --json", arguments, FMM_TEST_MACHINES, machine);
+  snprintf(line, sizeof line, "%s --machine '%s/%s.json' --json", arguments, FMM_TEST_MACHINES, machine);
   run_well(line);
   return parse();
 }
@@ -68,7 +68,7 @@ static void the_choice_depends_on_the_machine(void **state) {
 }
 
 static void no_hardware_is_touched_for_another_machine(void **state) {
-  run_after("FMM_PROFILE=/nonexistent.json", "--generate sphere --points 1000 --order 4 --machine " FMM_TEST_MACHINES "/xeon16-h200.json --threads 16");
+  run_after("FMM_PROFILE=/nonexistent.json", "--generate sphere --points 1000 --order 4 --machine '" FMM_TEST_MACHINES "/xeon16-h200.json' --threads 16");
   assert_int_equal(exit_code, 0); /* 16 threads of the other machine, whatever this one has */
   assert_non_null(strstr(out, "NVIDIA H200"));
 }
@@ -114,7 +114,7 @@ static int count(const char *text, const char *word) {
 }
 
 static void the_picture_is_one_whole_svg(void **state) {
-  run_well("--generate uniform --points 1e6 --order 4 -q --plot p.svg --machine " FMM_TEST_MACHINES "/xeon16-h200.json");
+  run_well("--generate uniform --points 1e6 --order 4 -q --plot p.svg --machine '" FMM_TEST_MACHINES "/xeon16-h200.json'");
   char *svg = read_text("p.svg");
   assert_memory_equal(svg, "<svg ", 5);
   assert_string_equal(svg + strlen(svg) - 7, "</svg>\n");
@@ -130,7 +130,7 @@ static void impossible_requests_are_refused(void **state) {
   assert_refused(2, "", "", "nothing to evaluate", "--generate");
   assert_refused(2, "", "--generate uniform --points 10 --machine a.json --profile b.json", "--machine", "--profile");
   assert_refused(4, "", "--generate uniform --points 10 --machine absent.json", "absent.json", "fmm-calibrate");
-  assert_refused(5, "", "--generate uniform --points 10 --schedule gpu --order 4 --machine " FMM_TEST_MACHINES "/cpu-2-cores.json", "gpu", "no usable GPU");
+  assert_refused(5, "", "--generate uniform --points 10 --schedule gpu --order 4 --machine '" FMM_TEST_MACHINES "/cpu-2-cores.json'", "gpu", "no usable GPU");
   assert_refused(2, "", "--generate uniform --points 10 --targets t.npy", "--targets", "t.npy");
   assert_refused(3, "", "absent.npy", "absent.npy", "");
   write_text("broken.json", "{\"schema\": 1");
