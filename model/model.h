@@ -53,7 +53,7 @@ double fmm_choi_peak(double rsqrt_instructions, double hertz, double processors)
 typedef struct fmm_sample { double roofline_s, entries, bytes, launches, launches_s, seconds; int held_out; } fmm_sample;
 /* value > 0 and entry_s, byte_s, launch_s >= 0 that minimise the squared relative error over the samples not held out; the errors over the held-out
  * ones (over all, when none is). Few samples fit fewer constants: up to two value alone, up to five one more, up to eight two more.
- * FMM_ERR_ARGUMENT without usable samples. */
+ * Runs that are launches for more than half are left out where others are. FMM_ERR_ARGUMENT without usable samples. */
 fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *constant);
 /* What the model says for a sample. */
 double fmm_fit_predict(const fmm_constant *constant, const fmm_sample *sample);

@@ -97,6 +97,20 @@ static void collinear_features_do_not_blow_up(void **state) {
   for (int i = 0; i < 10; i++) assert_true(fabs(fmm_fit_predict(&c, &s[i]) / s[i].seconds - 1) < 1e-9);
 }
 
+/* As on a busy machine: launches measured at a hundred times their cost must not leave nothing for the work. */
+static void launches_measured_too_long_leave_the_constants_of_longer_runs(void **state) {
+  fmm_sample s[20];
+  fmm_constant c;
+  make(20, s, 1.7, 0, 0);
+  for (int i = 0; i < 20; i++) s[i].launches_s = 3e-3; /* the shortest take 1.7 ms, the longest 97 */
+  assert_ok(fmm_fit_constant(20, s, &c));
+  assert_true(c.value > 1.2 && c.value < 2 && c.n_fit < 20 && c.n_fit > 5);
+  for (int i = 0; i < 20; i++) s[i].launches_s = 1;
+  assert_ok(fmm_fit_constant(20, s, &c));
+  assert_true(c.value > 0.8 && c.value < 1); /* half of every run */
+  assert_int_equal(c.n_fit, 20);
+}
+
 static void nothing_to_fit_is_an_error(void **state) {
   fmm_sample s[2] = {{.roofline_s = 0, .seconds = 1}, {.roofline_s = 1, .seconds = NAN}};
   fmm_constant c = {.value = 42};
@@ -113,6 +127,7 @@ int main(void) {
                                      cmocka_unit_test(held_out_runs_do_not_enter_the_fit),
                                      cmocka_unit_test(one_sample_fits_the_value_alone),
                                      cmocka_unit_test(collinear_features_do_not_blow_up),
+                                     cmocka_unit_test(launches_measured_too_long_leave_the_constants_of_longer_runs),
                                      cmocka_unit_test(nothing_to_fit_is_an_error)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
