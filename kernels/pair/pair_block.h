@@ -20,7 +20,32 @@ typedef struct fmm_pair_block {
 
 /* Adds one range of sources to the block's sums. */
 typedef void fmm_pair_range_function(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s);
-fmm_pair_range_function fmm_pair_range_double, fmm_pair_range_single, fmm_pair_range_reference;
+fmm_pair_range_function fmm_pair_range_double, fmm_pair_range_reference;
+
+/* Single precision works on pieces gathered from several ranges, so that short ranges share the cost of a piece. */
+enum { FMM_PAIR_PIECE = 256, FMM_PAIR_PARTS = 32 };
+typedef struct fmm_pair_parts {
+  int n;
+  int64_t n_sources;
+  fmm_pair_sources part[FMM_PAIR_PARTS];
+  double *value[FMM_PAIR_PARTS]; /* both directions: where the sums on the part's points go, with stride value_stride[] */
+  int64_t value_stride[FMM_PAIR_PARTS];
+} fmm_pair_parts;
+
+/* Puts points of s from the begin-th on into the parts, as many as `most` in all leave room for; how many it took (0: full). */
+static inline int64_t fmm_pair_take(fmm_pair_parts *parts, const fmm_pair_sources *s, int64_t begin, int64_t most) {
+  int64_t n = s->n - begin < most - parts->n_sources ? s->n - begin : most - parts->n_sources;
+  if (n <= 0 || parts->n == FMM_PAIR_PARTS) return 0;
+  fmm_pair_sources *part = &parts->part[parts->n++];
+  *part = *s;
+  part->n = n, part->x += begin, part->y += begin, part->z += begin, part->density += begin;
+  for (int axis = 0; axis < 3 && s->normal[0]; axis++) part->normal[axis] += begin;
+  parts->n_sources += n;
+  return n;
+}
+
+/* Adds all ranges to the block's sums in single precision, pieces that are too tight for it in double. */
+void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges);
 
 /* Both directions at once: sums on the sources, row [value], at most FMM_PAIR_BACK / n_values sources. */
 typedef struct fmm_pair_back {
@@ -29,7 +54,7 @@ typedef struct fmm_pair_back {
 } fmm_pair_back;
 
 /* Both directions in single precision: adds to b->sums and writes back->sums, or returns 0 and does neither when the piece must go to double. */
-int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s, fmm_pair_back *back);
+int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_parts *s, fmm_pair_back *back);
 
 /* Targets from the begin-th on into a block, padded lanes and extent included. */
 void fmm_pair_load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin);

@@ -106,7 +106,9 @@ void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, 
       int left = sum->n_columns - b.column;
       b.form = left >= 4 ? FMM_PAIR_COLUMNS_4 : left >= 2 ? FMM_PAIR_COLUMNS_2 : FMM_PAIR_COLUMNS_1;
       b.n_columns = chunk_columns[b.form];
-      if (sum->kernels) sum_ranges(sum, &b, n_ranges, ranges, sum->single_kernels ? fmm_pair_range_single : fmm_pair_range_double);
+      fmm_pair_rows_clear(b.sums, b.n_values * b.n_columns);
+      if (sum->single_kernels) fmm_pair_ranges_single(sum, &b, n_ranges, ranges);
+      else if (sum->kernels) sum_ranges(sum, &b, n_ranges, ranges, fmm_pair_range_double);
       if (!sum->kernels || !fmm_pair_rows_finite(b.sums, b.n_values * b.n_columns, b.n)) sum_ranges(sum, &b, n_ranges, ranges, fmm_pair_range_reference);
       fmm_pair_add_to_targets(&b, targets, begin);
     }

@@ -57,7 +57,7 @@ void fmm_pair_sum_allow_coarse(fmm_pair_sum *sum);
 /* Adds the sums over n_ranges source ranges to the targets' values, in the order given. Ranges may be empty. */
 void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges);
 
-/* Two sets of points at once, each the other's sources: K(x, y) = K(y, x)^T lets one root serve two interactions. No two of
+/* Points a and each of the others at once, each the other's sources: K(x, y) = K(y, x)^T lets one root serve two interactions. No two of
  * them may coincide. Only where fmm_pair_sum_can_add_both: symmetric pairs without normals, one column. */
 typedef struct fmm_pair_points {
   int64_t n;
@@ -69,7 +69,7 @@ typedef struct fmm_pair_points {
 } fmm_pair_points;
 int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum);
 int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum); /* can, and is faster so than one-sided twice */
-void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, const fmm_pair_points *b);
+void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, int64_t n_others, const fmm_pair_points *others);
 
 /* Planes of a surface's points: x[i] = center[0] + radius * surface[3 i], ... (surface: n x 3, on the cube [-1,1]^3). */
 void fmm_surface_planes(int n, const double *surface, const double center[3], double radius, double *x, double *y, double *z);

@@ -53,36 +53,55 @@ static void both_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm
   }
 }
 
-static void both_piece(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s, fmm_pair_back *back) {
-  fmm_pair_rows_clear(b->sums, b->n_values);
-  if (sum->single_kernels && fmm_pair_both_single(sum, b, s, back) && fmm_pair_rows_finite(b->sums, b->n_values, b->n) &&
-      back_finite(back, b->n_values, s->n))
-    return;
-  fmm_pair_rows_clear(b->sums, b->n_values);
-  if (!both_double(sum, b, s, back)) both_reference(sum, b, s, back);
+static void add_back(const fmm_pair_parts *parts, int k, int64_t at, int n_values, const fmm_pair_back *back) {
+  for (int v = 0; v < n_values; v++)
+    for (int64_t j = 0; j < parts->part[k].n; j++) parts->value[k][v * parts->value_stride[k] + j] += back->sums[v][at + j];
 }
 
-static fmm_pair_sources part_of(const fmm_pair_points *p, int64_t begin, int64_t most) {
-  return (fmm_pair_sources){.n = p->n - begin < most ? p->n - begin : most, .x = p->x + begin, .y = p->y + begin, .z = p->z + begin,
-                            .density = p->density + begin, .component_stride = p->component_stride};
+/* All parts in single, or one after another in double. */
+static void both_parts(const fmm_pair_sum *sum, fmm_pair_block *b, fmm_pair_parts *parts, const fmm_pair_targets *t, int64_t begin, fmm_pair_back *back) {
+  fmm_pair_rows_clear(b->sums, b->n_values);
+  if (sum->single_kernels && parts->n && fmm_pair_both_single(sum, b, parts, back) && fmm_pair_rows_finite(b->sums, b->n_values, b->n) &&
+      back_finite(back, b->n_values, parts->n_sources)) {
+    fmm_pair_add_to_targets(b, t, begin);
+    int64_t at = 0;
+    for (int k = 0; k < parts->n; at += parts->part[k++].n) add_back(parts, k, at, b->n_values, back);
+  } else {
+    for (int k = 0; k < parts->n; k++) {
+      fmm_pair_rows_clear(b->sums, b->n_values);
+      if (!both_double(sum, b, &parts->part[k], back)) both_reference(sum, b, &parts->part[k], back);
+      fmm_pair_add_to_targets(b, t, begin);
+      add_back(parts, k, 0, b->n_values, back);
+    }
+  }
+  parts->n = 0, parts->n_sources = 0;
 }
 
-void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, const fmm_pair_points *b) {
+/* Takes what fits of one set of points; how many. */
+static int64_t take(fmm_pair_parts *parts, const fmm_pair_points *p, int64_t begin, int64_t most) {
+  const fmm_pair_sources s = {.n = p->n, .x = p->x, .y = p->y, .z = p->z, .density = p->density, .component_stride = p->component_stride};
+  int64_t n = fmm_pair_take(parts, &s, begin, most);
+  if (n) parts->value[parts->n - 1] = p->value + begin, parts->value_stride[parts->n - 1] = p->value_stride;
+  return n;
+}
+
+void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, int64_t n_others, const fmm_pair_points *others) {
   const fmm_pair_targets targets = {.n = a->n, .x = a->x, .y = a->y, .z = a->z, .value = a->value, .value_stride = a->value_stride};
   fmm_pair_block block;
   fmm_pair_back back;
+  fmm_pair_parts parts;
   block.column = 0, block.n_columns = 1, block.form = FMM_PAIR_COLUMNS_1;
   block.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
+  parts.n = 0, parts.n_sources = 0;
   int64_t most = FMM_PAIR_BACK / block.n_values / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
   for (int64_t i = 0; i < a->n; i += FMM_PAIR_BLOCK) {
     fmm_pair_load_targets(sum, &block, &targets, i);
     load_densities(&block, a, sum->pair->info->components, i);
-    for (int64_t j = 0; j < b->n; j += most) {
-      fmm_pair_sources s = part_of(b, j, most);
-      both_piece(sum, &block, &s, &back);
-      fmm_pair_add_to_targets(&block, &targets, i);
-      for (int v = 0; v < block.n_values; v++)
-        for (int64_t k = 0; k < s.n; k++) b->value[v * b->value_stride + j + k] += back.sums[v][k];
-    }
+    for (int64_t r = 0; r < n_others; r++)
+      for (int64_t begin = 0, taken; begin < others[r].n; begin += taken) {
+        taken = take(&parts, &others[r], begin, most);
+        if (!taken) both_parts(sum, &block, &parts, &targets, i, &back);
+      }
+    both_parts(sum, &block, &parts, &targets, i, &back);
   }
 }

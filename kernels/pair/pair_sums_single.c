@@ -1,6 +1,6 @@
 /* Single precision of the pair-sum engine: float products, double sums.
  *
- * Coordinates go to integers, "quanta", centred on the points of the piece (a block of targets with up to CHUNK sources): the
+ * Coordinates go to integers, "quanta", centred on the points of the piece (a block of targets with up to 256 sources, gathered from the ranges): the
  * longest half-extent is below 2^30 quanta, so a difference is exact in 32 bits and only the rounding of each point to a quantum counts. It
  * moves a distance by 0.4 quanta (root of the mean square); at distance d a value of degree -k moves by 0.4 k / d of itself. Plain floats
  * (the coarse kernels) move it by up to 64 times as much. A piece whose nearest pair is below that rounding over the tolerance, or that has a pair which
@@ -12,7 +12,7 @@
 
 #include "kernels/pair/pair_block.h"
 
-enum { CHUNK = 256, COARSE_QUANTA = 64 /* 2^30 / 2^24: what a float of that size rounds to */ };
+enum { CHUNK = FMM_PAIR_PIECE, COARSE_QUANTA = 64 /* 2^30 / 2^24: what a float of that size rounds to */ };
 
 /* Sources and targets of a piece as the kernels take them. */
 typedef struct piece {
@@ -30,28 +30,40 @@ typedef struct piece {
   double length;                          /* of the kernel's unit of length, in quanta */
 } piece;
 
-static void convert_points(const fmm_pair_convert *convert, int coarse, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
-  const double *const plane[3] = {s->x, s->y, s->z};
-  double extent[3][2], half = 0;
-  int padded = (b->n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
+/* The longest half-extent of the block and the parts, and its middle. */
+static double extent_of(const fmm_pair_convert *convert, const fmm_pair_block *b, const fmm_pair_parts *s, double centre[3]) {
+  double half = 0;
   for (int axis = 0; axis < 3; axis++) {
-    memcpy(extent[axis], b->extent[axis], sizeof extent[axis]);
-    convert->extent(s->n, plane[axis], extent[axis]);
-    half = fmax(half, 0.5 * extent[axis][1] - 0.5 * extent[axis][0]);
+    double range[2] = {b->extent[axis][0], b->extent[axis][1]};
+    for (int k = 0; k < s->n; k++) {
+      const double *const plane[3] = {s->part[k].x, s->part[k].y, s->part[k].z};
+      convert->extent(s->part[k].n, plane[axis], range);
+    }
+    half = fmax(half, 0.5 * range[1] - 0.5 * range[0]);
+    centre[axis] = 0.5 * range[0] + 0.5 * range[1];
   }
-  int exponent = 0;
+  return half;
+}
+
+static void convert_axis(const fmm_pair_convert *convert, int coarse, int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *quanta,
+                         float *real) {
+  if (coarse) convert->floats(n, in, centre, quanta_per_unit, real);
+  else convert->quanta(n, in, centre, quanta_per_unit, quanta);
+}
+
+static void convert_points(const fmm_pair_convert *convert, int coarse, const fmm_pair_block *b, const fmm_pair_parts *s, piece *p) {
+  double centre[3], half = extent_of(convert, b, s, centre);
+  int padded = (b->n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES, exponent = 0;
   frexp(half, &exponent); /* half < 2^exponent */
   p->quanta_per_unit = ldexp(1, half > 0 ? (30 - exponent < 900 ? 30 - exponent : 900) : 0);
   for (int axis = 0; axis < 3; axis++) {
-    double centre = 0.5 * extent[axis][0] + 0.5 * extent[axis][1];
-    if (coarse) {
-      convert->floats(s->n, plane[axis], centre, p->quanta_per_unit, p->source.real[axis]);
-      convert->floats(padded, b->target[axis], centre, p->quanta_per_unit, p->target.real[axis]);
-    } else {
-      convert->quanta(s->n, plane[axis], centre, p->quanta_per_unit, p->source.quanta[axis]);
-      convert->quanta(padded, b->target[axis], centre, p->quanta_per_unit, p->target.quanta[axis]);
+    convert_axis(convert, coarse, padded, b->target[axis], centre[axis], p->quanta_per_unit, p->target.quanta[axis], p->target.real[axis]);
+    int64_t at = 0;
+    for (int k = 0; k < s->n; at += s->part[k++].n) {
+      const double *const plane[3] = {s->part[k].x, s->part[k].y, s->part[k].z};
+      convert_axis(convert, coarse, s->part[k].n, plane[axis], centre[axis], p->quanta_per_unit, p->source.quanta[axis] + at, p->source.real[axis] + at);
+      if (s->part[k].normal[axis]) convert->scaled(s->part[k].n, s->part[k].normal[axis], 1, p->normal[axis] + at);
     }
-    if (s->normal[axis]) convert->scaled(s->n, s->normal[axis], 1, p->normal[axis]);
   }
 }
 
@@ -63,14 +75,20 @@ static double factor_of(const double range[2]) {
   return ldexp(1, exponent > -900 ? 40 - exponent : 940);
 }
 
-static void convert_densities(const fmm_pair_convert *convert, const fmm_pair_block *b, int components, const fmm_pair_sources *s, piece *p) {
+static const double *density_of(const fmm_pair_block *b, const fmm_pair_sources *s, int component, int column) {
+  return s->density + component * s->component_stride + (b->column + column) * s->column_stride;
+}
+
+static void convert_densities(const fmm_pair_convert *convert, const fmm_pair_block *b, int components, const fmm_pair_parts *s, piece *p) {
   double range[2] = {0, 0};
-  for (int k = 0; k < components; k++)
-    for (int c = 0; c < b->n_columns; c++) convert->extent(s->n, s->density + k * s->component_stride + (b->column + c) * s->column_stride, range);
+  for (int k = 0; k < s->n; k++)
+    for (int i = 0; i < components * b->n_columns; i++)
+      convert->extent(s->part[k].n, density_of(b, &s->part[k], i / b->n_columns, i % b->n_columns), range);
   p->density_factor = factor_of(range);
-  for (int k = 0; k < components; k++)
-    for (int c = 0; c < b->n_columns; c++)
-      convert->scaled(s->n, s->density + k * s->component_stride + (b->column + c) * s->column_stride, p->density_factor, p->density[k * b->n_columns + c]);
+  int64_t at = 0;
+  for (int k = 0; k < s->n; at += s->part[k++].n)
+    for (int i = 0; i < components * b->n_columns; i++)
+      convert->scaled(s->part[k].n, density_of(b, &s->part[k], i / b->n_columns, i % b->n_columns), p->density_factor, p->density[i] + at);
 }
 
 static void convert_params(const fmm_pair_info *info, const double *params, piece *p) {
@@ -79,10 +97,10 @@ static void convert_params(const fmm_pair_info *info, const double *params, piec
   for (int k = 0; k < info->n_params; k++) p->params[k] = ldexp(params[k], info->params[k].length_power * scale);
 }
 
-static void sum_piece(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
-  int step = fmm_pair_step(b, s->may_coincide), components = sum->pair->info->components;
-  fmm_pair_form form = s->may_coincide ? FMM_PAIR_GUARDED : b->form;
-  fmm_pair_call call = {.n_targets = b->n, .target = {p->target.quanta[0], p->target.quanta[1], p->target.quanta[2]}, .n_sources = s->n,
+static void sum_piece(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_parts *s, piece *p) {
+  int guarded = s->part[0].may_coincide, step = fmm_pair_step(b, guarded), components = sum->pair->info->components;
+  fmm_pair_form form = guarded ? FMM_PAIR_GUARDED : b->form;
+  fmm_pair_call call = {.n_targets = b->n, .target = {p->target.quanta[0], p->target.quanta[1], p->target.quanta[2]}, .n_sources = s->n_sources,
                         .source = {p->source.quanta[0], p->source.quanta[1], p->source.quanta[2]}, .normal = {p->normal[0], p->normal[1], p->normal[2]},
                         .params = p->params, .sums_step = b->n_columns / step, .nearest = p->nearest, .zeros = p->zeros};
   memset(p->zeros, 0, sizeof p->zeros);
@@ -116,7 +134,7 @@ static int acceptable(const fmm_pair_sum *sum, const fmm_pair_block *b, const fm
 /* Factors from sums of quanta and scaled densities to the tree's units, for potentials and derivatives. Exact: powers of two. */
 static void factors_of(const fmm_pair_sum *sum, const piece *p, double density_factor, double factor[2]) {
   double scale = p->quanta_per_unit / p->length;
-  factor[0] = pow(scale, -sum->pair->info->degree) / density_factor;
+  factor[0] = exp2(-sum->pair->info->degree * ilogb(scale)) / density_factor;
   factor[1] = factor[0] * scale;
 }
 
@@ -131,21 +149,32 @@ static void add_piece(const fmm_pair_sum *sum, fmm_pair_block *b, piece *p) {
     }
 }
 
-void fmm_pair_range_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s) {
+/* Guarded parts come alone. */
+static void add_parts(const fmm_pair_sum *sum, fmm_pair_block *b, fmm_pair_parts *s, piece *p) {
   const fmm_pair_convert *convert = fmm_pair_converter();
+  if (!s->n) return;
+  convert_points(convert, sum->accuracy == FMM_PAIR_COARSE, b, s, p);
+  convert_densities(convert, b, sum->pair->info->components, s, p);
+  convert_params(sum->pair->info, sum->params, p);
+  sum_piece(sum, b, s, p);
+  if (acceptable(sum, b, &s->part[0], p)) add_piece(sum, b, p);
+  else
+    for (int k = 0; k < s->n; k++) fmm_pair_range_double(sum, b, &s->part[k]);
+  s->n = 0, s->n_sources = 0;
+}
+
+void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges) {
   piece p;
-  for (int64_t begin = 0; begin < s->n; begin += CHUNK) {
-    fmm_pair_sources part = *s;
-    part.n = s->n - begin < CHUNK ? s->n - begin : CHUNK;
-    part.x += begin, part.y += begin, part.z += begin, part.density += begin;
-    for (int axis = 0; axis < 3 && s->normal[0]; axis++) part.normal[axis] += begin;
-    convert_points(convert, sum->accuracy == FMM_PAIR_COARSE, b, &part, &p);
-    convert_densities(convert, b, sum->pair->info->components, &part, &p);
-    convert_params(sum->pair->info, sum->params, &p);
-    sum_piece(sum, b, &part, &p);
-    if (acceptable(sum, b, &part, &p)) add_piece(sum, b, &p);
-    else fmm_pair_range_double(sum, b, &part);
+  fmm_pair_parts parts;
+  parts.n = 0, parts.n_sources = 0;
+  for (int64_t r = 0; r < n_ranges; r++) {
+    if (parts.n && (ranges[r].may_coincide || parts.part[0].may_coincide)) add_parts(sum, b, &parts, &p);
+    for (int64_t begin = 0, taken; begin < ranges[r].n; begin += taken) {
+      taken = fmm_pair_take(&parts, &ranges[r], begin, CHUNK);
+      if (!taken || ranges[r].may_coincide) add_parts(sum, b, &parts, &p);
+    }
   }
+  add_parts(sum, b, &parts, &p);
 }
 
 static void convert_target_densities(const fmm_pair_convert *convert, const fmm_pair_block *b, int components, piece *p) {
@@ -155,7 +184,7 @@ static void convert_target_densities(const fmm_pair_convert *convert, const fmm_
   for (int k = 0; k < components; k++) convert->scaled(FMM_PAIR_BLOCK, b->density[k], p->target_factor, p->target_density[k]);
 }
 
-int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s, fmm_pair_back *back) {
+int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_parts *s, fmm_pair_back *back) {
   const fmm_pair_convert *convert = fmm_pair_converter();
   const fmm_pair_info *info = sum->pair->info;
   piece p;
@@ -164,7 +193,7 @@ int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_p
   convert_densities(convert, b, info->components, s, &p);
   convert_target_densities(convert, b, info->components, &p);
   convert_params(info, sum->params, &p);
-  fmm_pair_call call = {.n_targets = b->n, .target = {p.target.quanta[0], p.target.quanta[1], p.target.quanta[2]}, .n_sources = s->n,
+  fmm_pair_call call = {.n_targets = b->n, .target = {p.target.quanta[0], p.target.quanta[1], p.target.quanta[2]}, .n_sources = s->n_sources,
                         .source = {p.source.quanta[0], p.source.quanta[1], p.source.quanta[2]}, .params = p.params, .sums = p.sums,
                         .sums_step = 1, .nearest = p.nearest, .zeros = p.zeros, .lanes = back->lanes, .back = back->sums};
   for (int k = 0; k < info->components; k++) call.density[k] = p.density[k], call.target_density[k] = p.target_density[k];
@@ -175,6 +204,6 @@ int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_p
   add_piece(sum, b, &p);
   factors_of(sum, &p, p.target_factor, factor);
   for (int v = 0; v < b->n_values; v++)
-    for (int64_t j = 0; j < s->n; j++) back->sums[v][j] *= factor[sum->gradient && v % 4];
+    for (int64_t j = 0; j < s->n_sources; j++) back->sums[v][j] *= factor[sum->gradient && v % 4];
   return 1;
 }

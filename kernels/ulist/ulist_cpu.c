@@ -71,20 +71,19 @@ static void sum_both_sided(const work *w, int32_t row) {
   const fmm_rows *u = &w->state->lists->u;
   const fmm_tree *tree = w->state->tree;
   const fmm_pair_points own = points_of(w->state, tree->source_begin[u->row[row]], tree->source_end[u->row[row]]);
-  int64_t begin = 0, end = 0;
+  fmm_pair_points other[MAX_RANGES];
+  int n = 0;
   for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
     if (mate_of(w, e) <= row) continue; /* none, or done by the other */
-    int32_t box = u->entry[e];
-    if (end > begin && tree->source_begin[box] != end) {
-      fmm_pair_points other = points_of(w->state, begin, end);
-      fmm_pair_sum_add_both(&w->sum, &own, &other);
-      begin = end = 0;
+    int64_t begin = tree->source_begin[u->entry[e]], end = tree->source_end[u->entry[e]];
+    if (n && other[n - 1].x + other[n - 1].n == tree->sources.x + begin) {
+      other[n - 1].n += end - begin;
+      continue;
     }
-    if (begin == end) begin = tree->source_begin[box];
-    end = tree->source_end[box];
+    if (n == MAX_RANGES) fmm_pair_sum_add_both(&w->sum, &own, n, other), n = 0;
+    other[n++] = points_of(w->state, begin, end);
   }
-  fmm_pair_points other = points_of(w->state, begin, end);
-  fmm_pair_sum_add_both(&w->sum, &own, &other);
+  fmm_pair_sum_add_both(&w->sum, &own, n, other);
 }
 
 static void sum_group(work w, int32_t group, int64_t row_begin, int64_t row_end) {

@@ -123,7 +123,10 @@ static void check(problem *p, const fmm_pair *pair, uint64_t case_seed, const ch
         for (int i = 0; i < p->n_targets + PAD; i++) got[k][i] = i >= 1 && i <= p->n_targets ? base : 7;
       fmm_pair_sum_prepare(&sum, pair, p->params, p->columns, p->gradient, precisions[accuracy], tolerances[accuracy]);
       fmm_pair_sum_allow_coarse(&sum);
-      fmm_pair_sum_add(&sum, &targets, 1, &sources);
+      fmm_pair_sources part[2] = {sources, sources}; /* in two ranges; where points may coincide zeros are counted a range */
+      part[0].n = sources.n / 3, part[1].n -= part[0].n;
+      part[1].x += part[0].n, part[1].y += part[0].n, part[1].z += part[0].n, part[1].density += part[0].n;
+      fmm_pair_sum_add(&sum, &targets, 2, part);
       compare(p, pair, accuracy, case_seed, what);
     }
   }
@@ -253,7 +256,13 @@ static void check_both(const fmm_pair *pair, uint64_t case_seed, const char *wha
       fmm_pair_sum_prepare(&sum, pair, p.params, 1, p.gradient, precisions[accuracy], tolerances[accuracy]);
       fmm_pair_sum_allow_coarse(&sum);
       assert_true(fmm_pair_sum_can_add_both(&sum));
-      fmm_pair_sum_add_both(&sum, &a, &b);
+      fmm_pair_points others[3] = {b, b, b}; /* b in three parts */
+      int64_t cut[4] = {0, p.n_sources / 3, p.n_sources / 3, p.n_sources};
+      for (int k = 0; k < 3; k++) {
+        others[k].n = cut[k + 1] - cut[k], others[k].x += cut[k], others[k].y += cut[k], others[k].z += cut[k];
+        others[k].density += cut[k], others[k].value += cut[k];
+      }
+      fmm_pair_sum_add_both(&sum, &a, 3, others);
       compare(&p, pair, accuracy, case_seed, what);
       swap_sides(&p);
       memcpy(got, back_got, sizeof got);
@@ -326,7 +335,7 @@ static void bench_both(const fmm_pair *pair, int accuracy, int n, int gradient) 
   double best = 1e30;
   for (int repeat = 0; repeat < 200; repeat++) {
     double start = now();
-    fmm_pair_sum_add_both(&sum, &a, &b);
+    fmm_pair_sum_add_both(&sum, &a, 1, &b);
     best = fmin(best, now() - start);
   }
   printf("%-8s %-7s %s tolerance %-6g leaf %4d both directions gradient %d: %7.3f Ginteraction/s\n", pair->info->name, fmm_simd_name(fmm_simd_level()),
