@@ -56,6 +56,12 @@ typedef struct fmm_pair_back {
 /* Both directions in single precision: adds to b->sums and writes back->sums, or returns 0 and does neither when the piece must go to double. */
 int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_parts *s, fmm_pair_back *back);
 
+/* Blocks of about equal size, multiples of the longest vector but the last. */
+static inline int64_t fmm_pair_block_size(int64_t n) {
+  int64_t blocks = (n + FMM_PAIR_BLOCK - 1) / FMM_PAIR_BLOCK, size = blocks ? (n + blocks - 1) / blocks : 1;
+  return (size + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
+}
+
 /* Targets from the begin-th on into a block, padded lanes and extent included. */
 void fmm_pair_load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin);
 void fmm_pair_add_to_targets(const fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin);

@@ -41,7 +41,7 @@ const fmm_pair_convert *fmm_pair_converter(void) {
 }
 
 void fmm_pair_load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin) {
-  int n = t->n - begin < FMM_PAIR_BLOCK ? (int)(t->n - begin) : FMM_PAIR_BLOCK;
+  int n = (int)(t->n - begin < fmm_pair_block_size(t->n) ? t->n - begin : fmm_pair_block_size(t->n));
   const double *const plane[3] = {t->x + begin, t->y + begin, t->z + begin};
   b->n = n;
   b->x = t->x + begin;
@@ -100,7 +100,7 @@ void fmm_pair_add_to_targets(const fmm_pair_block *b, const fmm_pair_targets *t,
 void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges) {
   fmm_pair_block b;
   b.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
-  for (int64_t begin = 0; begin < targets->n; begin += FMM_PAIR_BLOCK) {
+  for (int64_t begin = 0; begin < targets->n; begin += fmm_pair_block_size(targets->n)) {
     fmm_pair_load_targets(sum, &b, targets, begin);
     for (b.column = 0; b.column < sum->n_columns; b.column += b.n_columns) {
       int left = sum->n_columns - b.column;

@@ -94,7 +94,7 @@ void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, in
   block.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
   parts.n = 0, parts.n_sources = 0;
   int64_t most = FMM_PAIR_BACK / block.n_values / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
-  for (int64_t i = 0; i < a->n; i += FMM_PAIR_BLOCK) {
+  for (int64_t i = 0; i < a->n; i += fmm_pair_block_size(a->n)) {
     fmm_pair_load_targets(sum, &block, &targets, i);
     load_densities(&block, a, sum->pair->info->components, i);
     for (int64_t r = 0; r < n_others; r++)

@@ -163,7 +163,7 @@ static void fill_columns(problem *q, const fmm_pair *pair, uint64_t variant) {
 static void every_number_of_columns_is_right(void **state) { for_all_pairs(fill_columns, 2 * MAX_COLUMNS, "columns"); }
 
 static void fill_blocks(problem *q, const fmm_pair *pair, uint64_t variant) {
-  const int sizes[] = {63, 64, 65, 130};
+  const int sizes[] = {127, 128, 129, 300};
   q->n_targets = sizes[variant], q->n_sources = 200, q->coincide = variant % 2;
   random_points(q, 1, 0);
 }
@@ -283,7 +283,7 @@ static void both_directions_at_once_are_right(void **state) {
     for (int gradient = 0; gradient < 2; gradient++)
       for (int variant = 0; variant < 44; variant++) {
         seed = (uint64_t)(variant * 1000 + k);
-        p = (problem){.columns = 1, .gradient = gradient, .n_targets = variant < 34 ? variant : 130, .n_sources = variant < 34 ? variant * 7 % 34 : 300};
+        p = (problem){.columns = 1, .gradient = gradient, .n_targets = variant < 34 ? variant : 200, .n_sources = variant < 34 ? variant * 7 % 34 : 300};
         shapes(&p, fmm_pairs[k]);
         random_points(&p, variant < 34 ? 1 : pow(10, 3 * (variant - 43)), 0);
         if (variant == 35) /* one pair so near that a float cannot tell */
