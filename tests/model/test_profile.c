@@ -254,6 +254,26 @@ static void recorded_machines_load(void **state) {
   }
 }
 
+/* Every "key": of a recorded machine stands in backticks in the reference page. */
+static void every_key_is_in_the_reference(void **state) {
+  char *machine, *page;
+  size_t length;
+  int keys = 0;
+  assert_ok(fmm_file_read_all(FMM_TEST_MACHINES "/xeon16-h200.json", &machine, &length));
+  assert_ok(fmm_file_read_all(FMM_TEST_MACHINES "/../../docs/reference-profile.md", &page, &length));
+  for (char *begin = strchr(machine, '"'), *end; begin; begin = strchr(end + 1, '"')) {
+    char key[64];
+    assert_non_null(end = strchr(begin + 1, '"'));
+    if (end[1] != ':') continue;
+    snprintf(key, sizeof key, "`%.*s`", (int)(end - begin - 1), begin + 1);
+    if (!strstr(page, key)) fail_msg("%s is not in docs/reference-profile.md", key);
+    keys++;
+  }
+  assert_true(keys > 100);
+  FMM_FREE(&machine);
+  FMM_FREE(&page);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(saved_profile_is_loaded_bit_for_bit),
                                      cmocka_unit_test(every_truncation_is_refused),
@@ -267,6 +287,7 @@ int main(void) {
                                      cmocka_unit_test(profiles_are_sought_by_option_environment_user_system),
                                      cmocka_unit_test(nominal_machine_is_valid_and_has_no_gpu),
                                      cmocka_unit_test(what_if_factors_change_only_their_device),
-                                     cmocka_unit_test(recorded_machines_load)};
+                                     cmocka_unit_test(recorded_machines_load),
+                                     cmocka_unit_test(every_key_is_in_the_reference)};
   return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
