@@ -57,7 +57,8 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
   return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);
 }
 
-void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int threads, const double gpu_fraction[FMM_N_PHASES], fmm_footprint *footprint) {
+void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int threads, fmm_precision vlist_precision, const double gpu_fraction[FMM_N_PHASES],
+                      fmm_footprint *footprint) {
   fmm_footprint f = {0};
   fmm_count_case what = {.pair = pair, .order = c->order, .n_columns = c->n_columns, .gradient = c->gradient};
   fmm_box_work box = fmm_box_work_of(&what);
@@ -70,7 +71,7 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
     int sets = pair->has_degree ? 1 : c->n_levels;
     f.expansions = 3 * (double)c->n_boxes * box.box_bytes;
     f.operators = sets * (2 * (box.leaf_operator_bytes / 2 + box.parent_operator_bytes) + v.operator_bytes);
-    f.workspace = fmm_vlist_workspace_bytes(&what, sizeof(double), (double)(c->n_boxes - c->n_leaves), threads) + 2.0 * threads * BLOCKS_A_THREAD * LANES * 8 * fmm_count_unknowns(&what);
+    f.workspace = fmm_vlist_workspace_bytes(&what, vlist_precision == FMM_PRECISION_SINGLE ? sizeof(float) : sizeof(double), (double)(c->n_boxes - c->n_leaves), threads) + 2.0 * threads * BLOCKS_A_THREAD * LANES * 8 * fmm_count_unknowns(&what);
   }
   f.host = f.points + f.tree + f.lists + f.planes + f.expansions + f.operators + f.workspace;
   double on_gpu = 0;

@@ -34,10 +34,10 @@ static double parent_bytes(const fmm_count_case *what, size_t real_bytes) {
   return (double)real_bytes * what->n_columns * what->pair->equivalent_components * (8.0 * fmm_surface_size(what->order) + 16 * grid * grid);
 }
 
-/* Targets and about twice as many sources within 64 MB, which the problem alone decides: slices stay in outer caches, memory is bounded. */
+/* Targets and about twice as many sources within 128 MB, which the problem alone decides: slices stay in outer caches, memory is bounded. */
 int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes) {
-  const double most_bytes = 64 << 20;
-  int64_t rows = 1024;
+  const double most_bytes = 128 << 20;
+  int64_t rows = 4096;
   while (rows > 32 && 3 * (double)rows * parent_bytes(what, real_bytes) > most_bytes) rows /= 2;
   return rows;
 }

@@ -4,7 +4,7 @@
  * transform the slice of every source parent, multiply frequency by frequency, transform back and add to the targets' points. A slice of a slab
  * stays in the outer caches; sources shared by two slabs are transformed for each. For kz = 0 half of the frequencies suffice (real data).
  * Homogeneous kernels: a slab may hold rows of several levels, scaled at the end; others: one level a slab.
- * Boxes without targets or whose parent has no row get zero, by the run that starts at row 0. Precision single: transforms and products in float.
+ * Boxes without targets or whose parent has no row get zero, by the run that starts at row 0. Precision single: transforms and products in float (when that serves: runtime/precision.c).
  * Layout: points [parent][channel][surface point][octant], spectra [frequency of the slice][parent][channel][16]; channel = component*columns + column. */
 #include <omp.h>
 #include <string.h>

@@ -21,6 +21,7 @@ typedef struct far_scene_options {
   const char *distribution, *densities, *pair;
   int64_t n, n_targets; /* n_targets 0: same points */
   int leaf_size, order, columns, gradient, threads;
+  int64_t direct_threshold; /* of the lister: smaller W and X boxes go to U */
   double tolerance;
 } far_scene_options;
 
@@ -34,7 +35,7 @@ static inline fmm_status far_scene_points(far_scene *s, const far_scene_options 
   FMM_TRY(fmm_tree_build(&s->tree, w->n, points, NULL, w->n_targets, w->n_targets ? targets : NULL, &options, w->threads));
   FMM_FREE(&points);
   FMM_FREE(&targets);
-  return fmm_lists_build(&s->lists, &s->tree, 0, w->threads);
+  return fmm_lists_build(&s->lists, &s->tree, w->direct_threshold, w->threads);
 }
 
 static inline fmm_status far_scene_create(far_scene *s, const far_scene_options *w) {

@@ -83,20 +83,20 @@ static void memory_is_the_sum_of_the_arrays(void **state) {
   fmm_counts c = full_tree(1048576, 5, 6);
   fmm_footprint f;
   c.same_points = 1;
-  fmm_footprint_of(&c, &fmm_info_laplace, 2, nowhere, &f);
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, FMM_PRECISION_DOUBLE, nowhere, &f);
   double n = 1048576, boxes = 1 + 8 + 64 + 512 + 4096 + 32768, square = 8 * 152.0 * 152;
   assert_true(f.points == n * 32 && f.planes == n * 16);
   assert_true(f.expansions == 3 * boxes * 152 * 8);
   assert_true(fabs(f.operators / (2 * (square * 2 / 8 + square) + 64 * 16 * 11 * 11 * 6) - 1) < 1e-12);
   assert_true(f.device == 0 && f.host > f.points + f.planes + f.expansions + f.operators);
-  fmm_footprint_of(&c, &fmm_info_laplace, 2, everywhere, &f);
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, FMM_PRECISION_DOUBLE, everywhere, &f);
   double matrix = 8 * 160 * 160, parents = boxes - 32768, entries = c.total[FMM_PHASE_ULIST].entries; /* 152 rows padded to 160, 152 columns to 160 */
   double rest = n * 32 + n * 40 + boxes * 56 + entries * 20 + 5 * boxes * 152 * 8 + 2 * 32768 * 152 * 8.0 + 20 * matrix + 16 * 343 * 6 * 121 + parents * 168;
   assert_true(fabs(f.device / (rest + 2 * 16 * 8 * 6 * 121 * parents) - 1) < 1e-12);
   assert_true(fabs(f.device_least / (rest + 2 * 16 * 8 * 1 * 121 * parents) - 1) < 1e-12);
   c.same_points = 0;
   double host = f.host;
-  fmm_footprint_of(&c, &fmm_info_laplace, 2, everywhere, &f);
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, FMM_PRECISION_DOUBLE, everywhere, &f);
   assert_true(f.host == host + n * 32);
 }
 
@@ -104,7 +104,7 @@ static void a_tree_without_far_field_has_no_expansions(void **state) {
   static const double nowhere[FMM_N_PHASES];
   fmm_counts c = full_tree(100, 0, 6);
   fmm_footprint f;
-  fmm_footprint_of(&c, &fmm_info_laplace, 2, nowhere, &f);
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, FMM_PRECISION_DOUBLE, nowhere, &f);
   assert_true(f.expansions == 0 && f.operators == 0 && f.workspace == 0 && f.host > 0);
 }
 
