@@ -4,12 +4,17 @@
 #include "cores.h"
 #include "identity.h"
 
-fmm_status fmm_node_machine(const char *profile_path, fmm_machine *machine) {
+fmm_status fmm_node_machine(const char *profile_path, int native_only, fmm_machine *machine) {
   char fingerprint[FMM_FINGERPRINT_CHARS], path[512];
   int found = 0;
   fmm_fingerprint(fingerprint);
   FMM_TRY(fmm_profile_find(profile_path, fingerprint, path, &found));
-  if (found) return fmm_profile_load(path, machine);
+  if (found) {
+    fmm_machine loaded;
+    FMM_TRY(fmm_profile_load(path, &loaded));
+    if (native_only) FMM_TRY(fmm_profile_check_native(&loaded, fingerprint));
+    return *machine = loaded, FMM_OK;
+  }
   fmm_machine_nominal(fmm_cores_allowed(), machine);
   return FMM_OK;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "runtime/generate.h"
+#include "runtime/plan.h"
 #include "runtime/memory.h"
 #include "runtime/predict.h"
 
@@ -90,6 +91,7 @@ static void memory_is_close_to_what_a_plan_reserves(void **state) {
     char path[512];
     fmm_options o;
     fmm_plan *plan = NULL;
+    fmm_machine machine;
     fmm_plan_info info = {.struct_size = sizeof info};
     fmm_prediction p = {.struct_size = sizeof p};
     snprintf(path, sizeof path, "%s/cpu-2-cores.json", FMM_TEST_MACHINES);
@@ -97,7 +99,9 @@ static void memory_is_close_to_what_a_plan_reserves(void **state) {
     o.profile_path = path, o.order = 4, o.leaf_size = 100, o.root_scale = 1;
     assert_ok(fmm_generate_points(fmm_distribution_names[i], N, 1, points, 1));
     assert_ok(fmm_predict(&o, fmm_distribution_names[i], N, &p));
-    assert_ok(fmm_plan_create(&plan, &o));
+    assert_int_equal(fmm_plan_create(&plan, &o), FMM_ERR_PROFILE); /* another machine's: for predictions only */
+    assert_ok(fmm_profile_load(path, &machine));
+    assert_ok(fmm_plan_create_with(&plan, &o, &machine));
     assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
     assert_ok(fmm_plan_get_info(plan, &info));
     double ratio = (double)p.host_bytes / (double)info.host_bytes, times = p.makespan_s / info.predicted_s;
