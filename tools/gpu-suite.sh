@@ -30,11 +30,12 @@ if ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" t
 fi
 built=$(($(date +%s) - start))
 
-say() { echo "$*" | tee -a "$report"; }
+say() { printf "%s\n" "$*" | tee -a "$report"; }
 block() { # title, command...
   local title=$1
   shift
-  say "" "## $title"
+  say ""
+  say "## $title"
   say '```'
   say "\$ ${*//$build\//}"
   timeout 240 "$@" 2>&1 | tail -40 | tee -a "$report"

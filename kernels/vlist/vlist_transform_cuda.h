@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(fixed<P>::THREADS) forward_fixed(const transfo
 }
 
 template <int P>
-__global__ void __launch_bounds__(fixed<P>::THREADS, P <= 6 ? 3 : 1) inverse_fixed(const transform a) {
+__global__ void __launch_bounds__(fixed<P>::THREADS, P <= 6 ? 3 : 2) inverse_fixed(const transform a) {
   constexpr int L = fixed<P>::L, HALF = fixed<P>::HALF, THREADS = fixed<P>::THREADS;
   extern __shared__ __align__(16) double shared[];
   double2 *w = (double2 *)shared, *plane = w + L, *lines = plane + L * L * 8; /* [kx][ky][c]: sums at kx < P, differences at L - kx; [x][ky][c] */
