@@ -175,8 +175,8 @@ static double near_square(const chain *c) {
 
 static double carried_over(const chain *c) {
   if (!(c->field2 > 0)) return 0;
-  if (c->sign == FMM_DENSITY_NONNEGATIVE) return sqrt(c->error2 / c->field2);
   const fmm_pair_info *info = c->o.pair->info;
+  if (c->sign == FMM_DENSITY_NONNEGATIVE) return sqrt(c->error2 / (c->field2 + (info->has_degree ? 0 : near_square(c)))); /* far fields that die away do not matter */
   double degree = (info->has_degree ? info->degree : -1) - c->gradient, levels = 0, each = 1;
   for (int l = 0; l < LEVELS; l++, each *= 8 * pow(4, degree)) levels += each;
   return (c->gradient ? 1 : 2) * sqrt(levels * c->error2 / (near_square(c) + levels * c->field2));

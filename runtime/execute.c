@@ -44,6 +44,27 @@ static void scatter(const fmm_setup *s, double *potential, double *gradient, int
   if (gradient) fmm_scatter_planes(&s->tree.targets, 3 * values, s->gradient_plane, s->gradient_factor, gradient, threads);
 }
 
+/* First sorted target whose value overflows in one of these planes, or -1. */
+static int64_t first_overflow(int64_t n, int n_planes, const double *const *planes, double factor, int threads) {
+  int64_t bad = n;
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
+  for (int64_t i = 0; i < n; i++)
+    for (int k = 0; k < n_planes; k++)
+      if (!isfinite(factor * planes[k][i]) && i < bad) bad = i;
+  return bad < n ? bad : -1;
+}
+
+static fmm_status check_results(const fmm_plan *plan, int gradient) {
+  const fmm_setup *s = plan->setup;
+  const fmm_points *targets = &s->tree.targets;
+  int values = s->state.pair->info->outputs * s->state.n_columns;
+  int64_t bad = first_overflow(targets->n, values, s->potential_plane, s->factor, plan->threads);
+  if (bad < 0 && gradient) bad = first_overflow(targets->n, 3 * values, s->gradient_plane, s->gradient_factor, plan->threads);
+  if (bad < 0) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_INPUT, "the result at target row %lld (from 0) is beyond double precision; use smaller densities, or coordinates in another unit",
+                  (long long)targets->input_row[targets->first ? targets->first[bad] : bad]);
+}
+
 /* The caller's device arrays where the CPU takes part: densities are copied to the host first, results back at the end. */
 static fmm_status from_device(fmm_plan *plan, fmm_call *call) {
   fmm_setup *s = plan->setup;
@@ -84,6 +105,7 @@ static fmm_status evaluate(fmm_plan *plan, fmm_call *call) {
     fmm_trace_add(&plan->trace, "cpu", "clusters", t, fmm_now_s());
   }
   t = fmm_now_s();
+  FMM_TRY(check_results(plan, call->gradient != NULL));
   FMM_TRY(deliver(plan, call));
   fmm_trace_add(&plan->trace, "cpu", "scatter results", t, fmm_now_s());
   return FMM_OK;

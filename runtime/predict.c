@@ -45,7 +45,7 @@ static fmm_status choose_order(const fmm_options *o, const fmm_pair *pair, const
   if (o->order) return *order = o->order, FMM_OK;
   FMM_TRY(fmm_pair_resolve_params(pair->info, o->n_params, o->params, params));
   if (!pair->info->has_degree) FMM_TRY(root_half_width(points, &half));
-  return fmm_order_for_tolerance(pair, params, o->tolerance, o->density_sign, o->gradient, half, order);
+  return fmm_order_for_tolerance(pair, params, o->tolerance / FMM_STRUCTURE_MARGIN, o->density_sign, o->gradient, half, order);
 }
 
 typedef struct estimate_context { fmm_estimate *estimate; fmm_count_case what; } estimate_context;

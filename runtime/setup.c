@@ -21,14 +21,11 @@ static double root_half_width_estimate(int64_t n, const double *points, int64_t 
   return side > 0 && isfinite(side) ? side / 2 : 1;
 }
 
-/* Targets of their own may all lie far from the sources: no near field then dilutes the error of the far one, nor its cancellation. */
-enum { APART_MARGIN = 4 };
-
 static fmm_status choose_order(const fmm_plan *plan, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets, int *order) {
   const fmm_options *o = &plan->options;
   if (o->order) return *order = o->order, FMM_OK;
   double half = plan->pair->info->has_degree ? 1 : root_half_width_estimate(n_sources, sources, n_targets, targets);
-  return fmm_order_for_tolerance(plan->pair, plan->params, targets ? o->tolerance / APART_MARGIN : o->tolerance, o->density_sign, o->gradient, half, order);
+  return fmm_order_for_tolerance(plan->pair, plan->params, o->tolerance / (targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN), o->density_sign, o->gradient, half, order);
 }
 
 /* K(a r; params a^power) = a^degree K(r; params), a the tree's scale. */

@@ -158,6 +158,27 @@ static void not_finite_input_names_the_row_and_leaves_all_untouched(void **state
   fmm_plan_destroy(&plan);
 }
 
+static void results_beyond_double_precision_are_an_error_and_leave_all_untouched(void **state) {
+  double x[6] = {0, 0, 0, 1e-200, 0, 0}, density[2] = {1e200, 1e200}, p[2] = {42, 42};
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, 2, x, NULL, 0, NULL));
+  assert_int_equal(fmm_plan_execute(plan, density, p, NULL), FMM_ERR_INPUT);
+  assert_non_null(strstr(fmm_last_error(), "row 0 "));
+  assert_true(p[0] == 42 && p[1] == 42);
+  fmm_plan_destroy(&plan);
+}
+
+/* Regular points: errors add up in phase. */
+static void lattices_and_even_lines_keep_the_tolerance(void **state) {
+  fmm_options o = defaults(1e-6);
+  for (int i = 0; i < N; i++) points[3 * i] = i / (double)N, points[3 * i + 1] = points[3 * i + 2] = 0;
+  assert_true(worst_error(&o, N, points, 0, NULL) <= 1e-6);
+  for (int i = 0; i < N; i++) points[3 * i] = i % 18, points[3 * i + 1] = i / 18 % 18, points[3 * i + 2] = i / 324;
+  assert_true(worst_error(&o, N, points, 0, NULL) <= 1e-6);
+}
+
 static void bits_do_not_depend_on_the_number_of_threads(void **state) {
   static double density[N], one[4 * N], many[4 * N];
   char id[17] = "";
@@ -266,7 +287,8 @@ int main(void) {
       cmocka_unit_test(tiny_numbers_of_points_are_exact), cmocka_unit_test(no_sources_gives_zero_at_every_target),
       cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance),
       cmocka_unit_test(targets_far_outside_the_sources_keep_the_tolerance), cmocka_unit_test(zero_densities_give_zero),
-      cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
+      cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
+      cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
       cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(options_out_of_range_are_refused_with_their_value)};
   return cmocka_run_group_tests(tests, NULL, NULL);
