@@ -7,7 +7,7 @@
 
 #include "kernels/operators.h"
 
-enum { LEAST_ORDER = 2, MEMORY = 128, LEVELS = 3 };
+enum { LEAST_ORDER = 2, MEMORY = 128, LEVELS = 5, LEVEL_STEP = 3 };
 
 typedef struct measurement {
   const fmm_pair *pair;
@@ -54,7 +54,7 @@ static fmm_status measure_all(measurement m, double root_half_width, int gradien
   *error = 0;
   for (int l = 0; l < levels; l++)
     for (m.gradient = 0; m.gradient <= (gradient != 0); m.gradient++) {
-      m.half_width = levels == 1 ? 1 : ldexp(root_half_width, -(2 + l)); /* V boxes of level 2 and below */
+      m.half_width = levels == 1 ? 1 : ldexp(root_half_width, -(2 + l * LEVEL_STEP)); /* V boxes of levels 2 to 14: some are short against any length in K */
       FMM_TRY(measure(&m));
       *error = fmax(*error, m.error);
     }
