@@ -94,6 +94,7 @@ gpu_options() {
   if ! have nvcc; then
     say "No CUDA compiler (nvcc) here: building for CPU cores only."
   elif ! capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .) || [ -z "$capability" ]; then
+    gpu_option=-Dgpu_arch=none
     say "No GPU here: building for CPU cores only."
   else
     case $capability in
