@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan.h"
+#include "team_array.h"
 
 const fmm_phase_impl *const fmm_cpu_phases[FMM_N_PHASES] = {&fmm_up_cpu, &fmm_ulist_cpu, &fmm_vlist_cpu, &fmm_wlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu};
 
@@ -45,11 +46,6 @@ int fmm_dispatch_uses(const fmm_setup *s, fmm_device device) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     if (device == FMM_DEVICE_GPU ? on_gpu(s, phase) : on_cpu(s, phase)) return 1;
   return 0;
-}
-
-static void clear(double *values, size_t n, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (size_t i = 0; i < n; i++) values[i] = 0;
 }
 
 static void add(double *sum, const double *term, size_t n, int threads) {
@@ -171,8 +167,8 @@ fmm_status fmm_dispatch(fmm_setup *s, fmm_call *call, fmm_trace *trace) {
   memset(s->info.phase_measured_s, 0, sizeof s->info.phase_measured_s);
   call->delivered = 0;
   if (s->gpu) FMM_TRY(start_gpu(s, call));
-  if (fmm_dispatch_uses(s, FMM_DEVICE_CPU) || s->n_nested) clear(s->potential, result_values(s), threads);
-  if (on_cpu(s, FMM_PHASE_VLIST) || on_cpu(s, FMM_PHASE_XLIST) || on_cpu(s, FMM_PHASE_DOWN)) clear(s->down_check, expansion_values(s), threads);
+  if (fmm_dispatch_uses(s, FMM_DEVICE_CPU) || s->n_nested) fmm_team_zero(s->potential, (size_t)s->n_result_planes, (size_t)s->tree.targets.n, threads);
+  if (on_cpu(s, FMM_PHASE_VLIST) || on_cpu(s, FMM_PHASE_XLIST) || on_cpu(s, FMM_PHASE_DOWN)) fmm_team_zero(s->down_check, 1, expansion_values(s), threads);
   FMM_TRY(run_all(s, call, trace));
   return s->gpu ? trace_gpu(s, trace, zero_s) : FMM_OK;
 }

@@ -116,7 +116,10 @@ fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *pot
   fmm_call call = {densities, potential, gradient, plan->options.densities_space, plan->options.results_space, 0};
   double begin = fmm_now_s();
   fmm_trace_clear(&plan->trace);
-  FMM_TRY(evaluate(plan, &call));
+  fmm_plan_bind(plan, plan->setup->tree.sources.n, plan->setup->tree.targets.n);
+  fmm_status status = evaluate(plan, &call);
+  fmm_binding_end(plan->binding);
+  FMM_TRY(status);
   plan->setup->info.last_evaluation_s = fmm_now_s() - begin;
   return FMM_OK;
 }

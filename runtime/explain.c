@@ -52,7 +52,9 @@ fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity,
   say(&t, "%lld sources, %lld targets; order %d (%d surface points); leaf size %d, root scale %.4g: %lld leaves, %lld boxes, %d levels%s\n", (long long)i->n_sources,
       (long long)i->n_targets, i->order, fmm_surface_size(i->order), i->leaf_size, i->root_scale, (long long)i->n_leaves, (long long)i->n_boxes, i->n_levels,
       s->n_nested ? ", clusters below the finest cell" : "");
-  say(&t, "%d threads; %.1f MB on the host; machine profile: %s\n", i->threads, (double)i->host_bytes / 1e6,
+  const char *refusal = plan->binding ? fmm_binding_refusal(plan->binding) : "that was not asked";
+  say(&t, "%d threads, %s%s%s; %.1f MB on the host; machine profile: %s\n", i->threads, refusal ? "not bound (" : "bound one to a core while it works",
+      refusal ? refusal : "", refusal ? ")" : "", (double)i->host_bytes / 1e6,
       i->profile_path[0] ? i->profile_path : "none, nominal rates (fmm-calibrate measures this machine)");
   say_phases(&t, s);
   say_schedules(&t, s);

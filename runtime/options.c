@@ -12,7 +12,7 @@ fmm_status fmm_options_init_sized(fmm_options *options, size_t struct_size) {
   if (!options) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_options_init: options is NULL");
   if (struct_size < offsetof(fmm_options, profile_path) || struct_size > 65536)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_options_init: struct_size is %zu, this library's is %zu; use the macro fmm_options_init", struct_size, sizeof *options);
-  fmm_options defaults = {.kernel = "laplace", .n_columns = 1, .tolerance = 1e-6, .scale = NAN};
+  fmm_options defaults = {.kernel = "laplace", .n_columns = 1, .tolerance = 1e-6, .scale = NAN, .bind_threads = 1};
   memset(options, 0, struct_size);
   memcpy(options, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
   options->struct_size = struct_size;

@@ -27,6 +27,7 @@ static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options, const fm
   FMM_TRY(keep_profile_path(plan));
   if (machine) plan->machine = *machine;
   else FMM_TRY(fmm_node_machine(plan->options.profile_path, 1, &plan->machine));
+  if (plan->options.bind_threads) FMM_TRY(fmm_binding_create(&plan->binding, plan->threads));
   if (plan->options.schedule == FMM_SCHEDULE_CPU) return FMM_OK;
   return fmm_node_gpu(plan->options.gpu_device, plan->options.gpu_sms, &plan->machine);
 }
@@ -39,7 +40,7 @@ fmm_status fmm_plan_create_with(fmm_plan **plan, const fmm_options *options, con
   FMM_TRY(FMM_ALLOCATE_ZERO(&p, 1, "the plan"));
   fmm_status status = fill_plan(p, options, machine);
   if (status == FMM_OK) *plan = p;
-  else FMM_FREE(&p);
+  else fmm_plan_destroy(&p);
   return status;
 }
 
@@ -59,6 +60,15 @@ fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, const 
   p->nesting = outer->nesting + 1;
   *plan = p;
   return FMM_OK;
+}
+
+enum { BIND_MINIMUM = 16 * FMM_PARALLEL_MINIMUM };
+
+/* Waking the team twice for little work would cost more than it brings. Where a GPU may be used the calling thread stays unbound: drivers start
+ * threads, which inherit its mask. */
+void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets) {
+  int may_use_gpu = plan->machine.device[FMM_DEVICE_GPU].present && plan->options.schedule != FMM_SCHEDULE_CPU;
+  if (n_sources + n_targets > BIND_MINIMUM) fmm_binding_begin(plan->binding, !may_use_gpu);
 }
 
 fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
@@ -83,6 +93,7 @@ fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *
 void fmm_plan_destroy(fmm_plan **plan) {
   if (!plan || !*plan) return;
   fmm_setup_destroy(&(*plan)->setup);
+  fmm_binding_destroy(&(*plan)->binding);
   FMM_FREE(plan);
 }
 

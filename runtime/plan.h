@@ -4,6 +4,7 @@
 #define FMM_PLAN_H
 #include "kernels/phase.h"
 #include "model/model.h"
+#include "runtime/binding.h"
 #include "runtime/gpu.h"
 #include "runtime/trace.h"
 #include "sched/sched.h"
@@ -51,6 +52,7 @@ struct fmm_plan {
   int nesting;                         /* 0 for the caller's plan, 1 for its clusters' plans, ... */
   fmm_setup *setup;                    /* NULL before set_points */
   fmm_trace trace;
+  fmm_binding *binding;                /* NULL: threads are not to be bound (not asked, or a cluster's plan, which runs inside another) */
 };
 
 enum { FMM_MAX_NESTING = 64 };
@@ -60,6 +62,8 @@ enum { FMM_MAX_NESTING = 64 };
  * order is chosen for the tolerance over these. */
 enum { FMM_STRUCTURE_MARGIN = 2, FMM_APART_MARGIN = 4 };
 
+/* plan.c: binds the threads for work on so many points, or not, until fmm_binding_end; see binding.h. */
+void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets);
 /* setup.c */
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                             int64_t n_targets, const double *targets);

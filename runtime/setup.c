@@ -8,6 +8,7 @@
 #include "kernels/simd.h"
 #include "options.h"
 #include "plan.h"
+#include "team_array.h"
 
 static double root_half_width_estimate(int64_t n, const double *points, int64_t m, const double *more) {
   double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY}, side = 0;
@@ -57,11 +58,12 @@ static fmm_status reserve_arrays(fmm_setup *s, const fmm_plan *plan) {
   s->n_density_planes = info->components * columns;
   s->n_result_planes = info->outputs * columns * (plan->options.gradient ? 4 : 1);
   size_t expansion = s->far_field ? (size_t)s->tree.n_boxes * (size_t)columns * (size_t)s->operators->n : 0;
-  FMM_TRY(FMM_ALLOCATE_ZERO(&s->density, (size_t)s->n_density_planes * (size_t)s->tree.sources.n, "sorted densities"));
-  FMM_TRY(FMM_ALLOCATE_ZERO(&s->potential, (size_t)s->n_result_planes * (size_t)s->tree.targets.n, "sorted results"));
-  FMM_TRY(FMM_ALLOCATE_ZERO(&s->up_equivalent, expansion, "upward equivalent densities"));
-  FMM_TRY(FMM_ALLOCATE_ZERO(&s->down_check, expansion, "downward check potentials"));
-  FMM_TRY(FMM_ALLOCATE_ZERO(&s->down_equivalent, expansion, "downward equivalent densities"));
+  int threads = plan->threads;
+  FMM_TRY(fmm_team_allocate(&s->density, (size_t)s->n_density_planes, (size_t)s->tree.sources.n, threads, "sorted densities"));
+  FMM_TRY(fmm_team_allocate(&s->potential, (size_t)s->n_result_planes, (size_t)s->tree.targets.n, threads, "sorted results"));
+  FMM_TRY(fmm_team_allocate(&s->up_equivalent, 1, expansion, threads, "upward equivalent densities"));
+  FMM_TRY(fmm_team_allocate(&s->down_check, 1, expansion, threads, "downward check potentials"));
+  FMM_TRY(fmm_team_allocate(&s->down_equivalent, 1, expansion, threads, "downward equivalent densities"));
   return order_planes(s, info->outputs, columns, plan->options.gradient != 0);
 }
 
@@ -200,7 +202,9 @@ fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_s
                             int64_t n_targets, const double *targets) {
   fmm_setup *s = NULL;
   FMM_TRY(FMM_ALLOCATE_ZERO(&s, 1, "the plan's set-up"));
+  fmm_plan_bind(plan, n_sources, n_targets);
   fmm_status status = build(s, plan, n_sources, sources, normals, n_targets, targets);
+  fmm_binding_end(plan->binding);
   if (status != FMM_OK) fmm_setup_destroy(&s);
   else *setup = s;
   return status;

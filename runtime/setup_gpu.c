@@ -1,6 +1,7 @@
 /* The GPU's part of a plan's set-up: its device plan, and on the host the page-locked arrays that cross the bus and the copies of a caller's
  * device arrays where the CPU takes part. */
 #include "plan.h"
+#include "team_array.h"
 
 static unsigned gpu_phases(const fmm_setup *s) {
   unsigned phases = 0;
@@ -17,9 +18,9 @@ static void unlock(double *values) {
 /* Results and check potentials of the GPU that are added on the host. */
 static fmm_status reserve_shared(fmm_setup *s) {
   if (!fmm_dispatch_uses(s, FMM_DEVICE_CPU) && !s->tree.n_clusters) return FMM_OK;
-  size_t results = (size_t)s->n_result_planes * (size_t)s->tree.targets.n;
-  FMM_TRY(FMM_ALLOCATE_ZERO(&s->gpu_potential, results, "the GPU's results"));
-  if (s->far_field) FMM_TRY(FMM_ALLOCATE_ZERO(&s->gpu_check, (size_t)s->tree.n_boxes * (size_t)(s->state.n_columns * s->operators->n), "the GPU's check potentials"));
+  int threads = s->state.threads;
+  FMM_TRY(fmm_team_allocate(&s->gpu_potential, (size_t)s->n_result_planes, (size_t)s->tree.targets.n, threads, "the GPU's results"));
+  if (s->far_field) FMM_TRY(fmm_team_allocate(&s->gpu_check, 1, (size_t)s->tree.n_boxes * (size_t)(s->state.n_columns * s->operators->n), threads, "the GPU's check potentials"));
   s->registered = 1;
   FMM_TRY(lock(s->gpu_potential));
   FMM_TRY(lock(s->gpu_check));

@@ -40,6 +40,7 @@ const fmm_cli_option fmm_plan_table[] = {
     FMM_CLI_CHOICE("schedule", AT(schedule), FMM_SCHEDULES, "where the phases run (auto)"),
     FMM_CLI_INT("threads", AT(threads), "T", 1, 65536, "CPU threads (every core that this process may use)"),
     FMM_CLI_FLAG("oversubscribe", 0, AT(oversubscribe), "allow more threads than cores"),
+    FMM_CLI_CHOICE("bind", AT(unbound), FMM_YES_NO, "bind threads one to a core while the plan works, where that is safe (yes)"),
     FMM_CLI_INT("gpu-sms", AT(gpu_sms), "K", 1, 65536, "limit the GPU to K multiprocessors"),
     FMM_CLI_TEXT("profile", AT(profile), "FILE", "machine profile ($FMM_PROFILE, the user's, the system's)"), FMM_CLI_END};
 
@@ -73,6 +74,7 @@ fmm_status fmm_case_to_options(const fmm_case_options *from, fmm_options *to) {
   to->schedule = (fmm_schedule_kind)from->schedule;
   to->threads = (int)from->threads;
   to->oversubscribe = from->oversubscribe;
+  to->bind_threads = !from->unbound;
   to->gpu_sms = (int)from->gpu_sms;
   to->profile_path = from->profile;
   return FMM_OK;

@@ -17,11 +17,12 @@ typedef struct fmm_case_options {
   int gradient;
   int densities_optional; /* fmm-predict: a file without densities will do */
   int64_t order, leaf_size, threads, gpu_sms;
-  int precision, schedule, oversubscribe;
+  int precision, schedule, oversubscribe, unbound;
 } fmm_case_options;
 
 #define FMM_DISTRIBUTIONS "uniform|ellipsoid|sphere|plummer"
 #define FMM_PRECISIONS "auto|double|mixed|single"
+#define FMM_YES_NO "yes|no"
 #define FMM_SCHEDULES "auto|cpu|gpu|hybrid1|hybrid2|hybrid3"
 
 extern const fmm_cli_option fmm_case_table[], fmm_plan_table[]; /* what is evaluated; how */

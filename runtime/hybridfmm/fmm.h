@@ -82,6 +82,7 @@ typedef struct fmm_options {
   fmm_memory_space densities_space, results_space; /* where execute's arrays are (HOST) */
   void *cuda_stream;              /* caller's stream (cudaStream_t) for device arrays (NULL: the plan's own) */
   const char *profile_path;       /* machine profile (NULL: $FMM_PROFILE, the user's, the system's; with none, nominal rates: see fmm-calibrate) */
+  int bind_threads;               /* nonzero: while the plan works its threads are bound one to a core, where that is safe; all is as before afterwards (1) */
 } fmm_options;
 
 typedef struct fmm_plan fmm_plan;
