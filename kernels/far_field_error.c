@@ -88,7 +88,7 @@ static void rise(chain *c, int octant, uint64_t *state) {
   double h = c->half_width / 2, center[3];
   child_center(origin, c->half_width, octant, center);
   fill_cloud(&c->sources[octant], center, h, c->sign, state);
-  set_surface(c, center, FMM_OUTER_RADIUS * h, c->planes);
+  set_surface(c, center, c->o.outer_radius * h, c->planes);
   fmm_pair_sources sources = cloud_sources(&c->sources[octant]);
   sum_check(c, &sources, c->check);
   fmm_apply_first(&c->o, c->child->up_first, c->check, c->coefficients, c->scratch);
@@ -122,7 +122,7 @@ static void fall(chain *c, const double box[3], int octant, double weight, uint6
   divide(c->equivalent, c->o.n, fmm_operators_scale(&c->o, h / 2));
   child_center(box, h, octant, center);
   fill_cloud(&c->targets, center, h / 2, c->sign, state);
-  set_surface(c, center, FMM_OUTER_RADIUS * h / 2, c->planes);
+  set_surface(c, center, c->o.outer_radius * h / 2, c->planes);
   compare(c, weight);
 }
 

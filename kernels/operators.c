@@ -45,7 +45,7 @@ static void fill_block_entries(const builder *b, int outer_orbit, int inner_orbi
   const fmm_parity_map *map = &o->parity;
   int nc = map->n_components, n_orbits = o->shape.n_orbits;
   double k[FMM_MIRRORS][9], outer[3], inner[3];
-  place(o, o->shape.orbit[FMM_MIRRORS * outer_orbit], FMM_OUTER_RADIUS * b->half_width, 0, outer);
+  place(o, o->shape.orbit[FMM_MIRRORS * outer_orbit], o->outer_radius * b->half_width, 0, outer);
   for (int g = 0; g < FMM_MIRRORS; g++) {
     place(o, o->shape.orbit[FMM_MIRRORS * inner_orbit + g], FMM_INNER_RADIUS * b->half_width, 0, inner);
     kernel_block(b, outer, inner, k[g]);
@@ -70,7 +70,7 @@ static void fill_dense(const builder *b, double inner_half_width, const double c
 #pragma omp parallel for num_threads(b->threads) schedule(static)
   for (int i = 0; i < ns; i++) {
     double outer[3], inner[3], block[9];
-    place(o, i, FMM_OUTER_RADIUS * b->half_width, 0, outer);
+    place(o, i, o->outer_radius * b->half_width, 0, outer);
     for (int j = 0; j < ns; j++) {
       for (int a = 0; a < 3; a++) inner[a] = center[a] + FMM_INNER_RADIUS * inner_half_width * o->surface[3 * j + a];
       kernel_block(b, outer, inner, block);
@@ -94,15 +94,28 @@ static void fill_blocks(const builder *b, double *blocks) {
  * resolve: its edges' circumference of 4(p-1) points carries harmonics up to degree 2(p-1), whose singular value is (inner/outer)^2(p-1), while
  * modes far below it are artefacts of the points. (Stokes has such modes at every order, from densities along the normal, which make no
  * flow: kept, they cost three digits at order 7. Between 1e-4 and 1e-1 of the resolved value Laplace and Stokes vary by less than 3.) */
-static double cut_of(int order) {
-  return fmax(4 * 2.220446049250313e-16, 1e-3 * pow(FMM_INNER_RADIUS / FMM_OUTER_RADIUS, 2 * (order - 1)));
+static double cut_of(const fmm_operators *o) {
+  return fmax(4 * 2.220446049250313e-16, 1e-3 * pow(FMM_INNER_RADIUS / o->outer_radius, 2 * (o->order - 1)));
+}
+
+/* The classical radius is 2.95, just short of the nearest far sources at 3. But a field of sources beyond 3 is as well given by densities farther
+ * out, as far as p points an edge resolve it, and their aliases fall faster. Measured on the operators (far_field_error.c; laplace, order 6,
+ * nonnegative / signed): 6.7e-7 / 1.2e-5 at 2.95, 1.5e-7 / 8.3e-6 at 3.8, 8.4e-8 / 7.0e-6 at 5, 7.8e-8 / 6.9e-6 at 6. Two limits:
+ *   the resolved harmonics' smallest singular value, (inner/outer)^2(p-1), is kept above 1e-11, or rounding takes over: at order 12, signed, the
+ *   error has its minimum 5.5e-11 at 3.35 and is 1.9e-10 at 4.4, 1.7e-9 at 6;
+ *   beyond 5 little is gained, and noise of the arithmetic is amplified more (kernels/phase.h).
+ * Kernels without a degree may die away exponentially, which makes the corners of a far surface blind: they keep 2.95. */
+double fmm_outer_radius(const fmm_pair_info *info, int order) {
+  const double least = 2.95, most = 5, smallest_singular_value = 1e-11;
+  if (!info->has_degree) return least;
+  return fmin(most, fmax(least, FMM_INNER_RADIUS * pow(smallest_singular_value, -0.5 / (order - 1))));
 }
 
 /* first = S^-1 U^T, second = V from the blocks; sigma is n of workspace. */
 static fmm_status factorize(builder *b, double *blocks, double *sigma, double *vt) {
   const fmm_parity_map *map = &b->o->parity;
   fmm_status status[FMM_MIRRORS] = {FMM_OK};
-  double largest = 0, cut = cut_of(b->o->order);
+  double largest = 0, cut = cut_of(b->o);
 #pragma omp parallel for num_threads(b->threads) schedule(dynamic, 1)
   for (int chi = 0; chi < map->n_blocks; chi++)
     status[chi] = fmm_small_svd(block_size(map, chi), blocks + b->offset[chi], b->first + b->offset[chi], sigma + map->begin[chi], vt + b->offset[chi]);
@@ -269,6 +282,7 @@ fmm_status fmm_operators_shape(fmm_operators *o, const fmm_pair *pair, const dou
   FMM_TRY(fmm_parity_map_create(&o->parity, &o->shape, info->parity, info->equivalent_components));
   o->surface = o->shape.xyz;
   o->n_surface = o->shape.n_points;
+  o->outer_radius = fmm_outer_radius(info, order);
   o->n = o->parity.n;
   o->grid = 2 * order - 1;
   o->n_frequencies = o->grid * o->grid * order;

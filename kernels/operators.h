@@ -1,7 +1,7 @@
 /* The precomputed translation operators of the kernel-independent FMM for one (pair interaction, parameters, order).
  *
  * Surfaces are cubes' surfaces with p points an edge (kernels/surface.h). Upward equivalent and downward check: 1.05 half-widths ("inner"),
- * upward check and downward equivalent: 2.95 ("outer"). Index of an unknown: component * n_surface + surface point.
+ * upward check and downward equivalent: 2.95 to 5 by order ("outer", fmm_outer_radius). Index of an unknown: component * n_surface + surface point.
  *
  * Check-to-equivalent maps are pseudo-inverses by SVD in two factors, never multiplied out; for the upward map K(outer, inner) = U S V^T:
  *   first = S^-1 U^T (check potentials -> coefficients), second = V (coefficients -> equivalent densities), small singular values cut.
@@ -24,7 +24,10 @@
 #include "runtime/memory.h"
 
 #define FMM_INNER_RADIUS 1.05 /* upward equivalent and downward check surfaces, in half-widths */
-#define FMM_OUTER_RADIUS 2.95 /* upward check and downward equivalent surfaces */
+
+/* Upward check and downward equivalent surfaces, in half-widths. The farther they are, the less of a field's high harmonics, which p points an
+ * edge alias, reaches them, and the worse conditioned the inverses are. */
+double fmm_outer_radius(const fmm_pair_info *info, int order);
 
 /* A matrix packed for kernels/translate.h: panels of FMM_PANEL_ROWS rows (the last padded with zeros), each by columns:
  * entry (i, j) is data[(i / 6 * columns + j) * 6 + i % 6]. */
@@ -51,6 +54,7 @@ typedef struct fmm_operators {
   double params[FMM_MAX_PARAMS];
   int order, n_surface, n;    /* n = equivalent_components * n_surface */
   int grid, n_frequencies;    /* L = 2p-1; L*L*p */
+  double outer_radius;        /* fmm_outer_radius of pair and order */
   int n_offsets;              /* 64 or 343 */
   fmm_surface shape;
   double *surface;            /* shape.xyz: n_surface x 3, on the cube [-1,1]^3 */

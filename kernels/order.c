@@ -63,7 +63,7 @@ static fmm_status measure_all(measurement m, double root_half_width, int gradien
 
 fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
                                    double root_half_width, int *order) {
-  const double fastest = 2 * log(FMM_INNER_RADIUS / FMM_OUTER_RADIUS);
+  const double fastest = 2 * log(FMM_INNER_RADIUS / fmm_outer_radius(pair->info, FMM_MIN_ORDER));
   measurement m = {.pair = pair, .order = LEAST_ORDER, .sign = sign};
   for (int i = 0; i < pair->info->n_params; i++) m.params[i] = params[i];
   for (;;) {

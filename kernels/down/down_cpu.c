@@ -65,7 +65,7 @@ static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t bo
   const double center[3] = {tree->center_x[box], tree->center_y[box], tree->center_z[box]};
   int ns = o->n_surface;
   int64_t first = tree->target_begin[box];
-  fmm_surface_planes(ns, o->surface, center, FMM_OUTER_RADIUS * fmm_half_width(tree, tree->level[box]), planes, planes + ns, planes + 2 * ns);
+  fmm_surface_planes(ns, o->surface, center, o->outer_radius * fmm_half_width(tree, tree->level[box]), planes, planes + ns, planes + 2 * ns);
   fmm_pair_targets targets = {.n = tree->target_end[box] - first, .x = tree->targets.x + first, .y = tree->targets.y + first, .z = tree->targets.z + first,
                               .value = state->potential + first, .value_stride = state->n_columns * tree->targets.n, .column_stride = tree->targets.n};
   fmm_pair_sources sources = {.n = ns, .x = planes, .y = planes + ns, .z = planes + 2 * ns,

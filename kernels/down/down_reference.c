@@ -28,9 +28,9 @@ static void l2p(const fmm_state *state, int32_t box, const vectors *v) {
   double h = fmm_half_width(tree, tree->level[box]), scale = fmm_operators_scale(o, h);
   int64_t first = tree->target_begin[box];
   for (int i = 0; i < o->n_surface; i++) {
-    v->x[i] = tree->center_x[box] + FMM_OUTER_RADIUS * h * o->surface[3 * i];
-    v->y[i] = tree->center_y[box] + FMM_OUTER_RADIUS * h * o->surface[3 * i + 1];
-    v->z[i] = tree->center_z[box] + FMM_OUTER_RADIUS * h * o->surface[3 * i + 2];
+    v->x[i] = tree->center_x[box] + o->outer_radius * h * o->surface[3 * i];
+    v->y[i] = tree->center_y[box] + o->outer_radius * h * o->surface[3 * i + 1];
+    v->z[i] = tree->center_z[box] + o->outer_radius * h * o->surface[3 * i + 2];
   }
   for (int c = 0; c < state->n_columns; c++) {
     double *equivalent = state->down_equivalent + place_of(state, box, c);

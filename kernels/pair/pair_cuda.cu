@@ -216,10 +216,10 @@ job job_of(const fmm_cuda_pair_job *j) {
   memcpy(a.params, p->params, sizeof a.params);
   a.add = 1;
   switch (j->sum) {
-    case FMM_SUM_P2M: a.target_radius = FMM_OUTER_RADIUS, a.out = p->d_work[0], a.add = 0; break;
+    case FMM_SUM_P2M: a.target_radius = p->outer_radius, a.out = p->d_work[0], a.add = 0; break;
     case FMM_SUM_X: a.target_radius = FMM_INNER_RADIUS, a.out = p->d_down_check; break;
     case FMM_SUM_W: a.source_radius = FMM_INNER_RADIUS, a.equivalent = p->d_up_equivalent, a.out = p->d_near; break;
-    case FMM_SUM_L2P: a.source_radius = FMM_OUTER_RADIUS, a.equivalent = p->d_down_equivalent, a.out = p->d_far; break;
+    case FMM_SUM_L2P: a.source_radius = p->outer_radius, a.equivalent = p->d_down_equivalent, a.out = p->d_far; break;
     default: a.out = p->d_near;
   }
   return a;

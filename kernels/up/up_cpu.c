@@ -27,7 +27,7 @@ static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t bo
   int ns = o->n_surface;
   int64_t first = tree->source_begin[box];
   double *check = state->up_equivalent + (int64_t)box * state->n_columns * o->n;
-  fmm_surface_planes(ns, o->surface, center, FMM_OUTER_RADIUS * fmm_half_width(tree, tree->level[box]), planes, planes + ns, planes + 2 * ns);
+  fmm_surface_planes(ns, o->surface, center, o->outer_radius * fmm_half_width(tree, tree->level[box]), planes, planes + ns, planes + 2 * ns);
   memset(check, 0, (size_t)state->n_columns * (size_t)o->n * sizeof *check);
   fmm_pair_targets targets = {.n = ns, .x = planes, .y = planes + ns, .z = planes + 2 * ns, .value = check, .value_stride = ns, .column_stride = o->n};
   fmm_pair_sources sources = {.n = tree->source_end[box] - first, .x = tree->sources.x + first, .y = tree->sources.y + first, .z = tree->sources.z + first,

@@ -17,9 +17,9 @@ static void p2m(const fmm_state *state, int32_t box, const vectors *v) {
   double h = fmm_half_width(tree, tree->level[box]), scale = fmm_operators_scale(o, h);
   int64_t first = tree->source_begin[box];
   for (int i = 0; i < o->n_surface; i++) {
-    v->x[i] = tree->center_x[box] + FMM_OUTER_RADIUS * h * o->surface[3 * i];
-    v->y[i] = tree->center_y[box] + FMM_OUTER_RADIUS * h * o->surface[3 * i + 1];
-    v->z[i] = tree->center_z[box] + FMM_OUTER_RADIUS * h * o->surface[3 * i + 2];
+    v->x[i] = tree->center_x[box] + o->outer_radius * h * o->surface[3 * i];
+    v->y[i] = tree->center_y[box] + o->outer_radius * h * o->surface[3 * i + 1];
+    v->z[i] = tree->center_z[box] + o->outer_radius * h * o->surface[3 * i + 2];
   }
   const double *normal[3];
   for (int a = 0; a < 3; a++) normal[a] = tree->sources.normal[a] ? tree->sources.normal[a] + first : NULL;

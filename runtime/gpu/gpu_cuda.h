@@ -77,6 +77,7 @@ struct fmm_gpu_plan {
   unsigned phases;
   int columns, gradient, components, equivalents, outputs, values; /* values: outputs * (gradient ? 4 : 1) */
   int order, grid, n_surface, n, n_levels, n_operator_levels;
+  double outer_radius;               /* fmm_operators */
   int k_pad, m_pad;                  /* n rounded up to 16 and to 32 */
   int64_t n_sources, n_targets, n_input_sources, n_input_targets;
   int32_t n_boxes;

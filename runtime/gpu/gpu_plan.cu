@@ -227,6 +227,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->components = p->info->components, p->equivalents = p->info->equivalent_components, p->outputs = p->info->outputs;
   p->values = p->outputs * (p->gradient ? 4 : 1);
   p->order = o ? o->order : FMM_MIN_ORDER; /* without operators (U alone) nothing is read of the surfaces */
+  p->outer_radius = o ? o->outer_radius : 0;
   p->grid = 2 * p->order - 1, p->n_surface = fmm_surface_size(p->order), p->n = p->equivalents * p->n_surface;
   p->k_pad = (p->n + 15) / 16 * 16, p->m_pad = (p->n + 31) / 32 * 32;
   p->n_levels = s->tree->n_levels;

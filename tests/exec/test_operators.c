@@ -22,7 +22,7 @@ static double far_error(const char *name, int order, fmm_density_sign sign) {
   return error;
 }
 
-/* The expansion of order p resolves harmonics to degree 2(p-1) or so; two orders more gain (1.05/2.95)^2..4 = 0.13..0.016: a quarter is safe. */
+/* The expansion of order p resolves harmonics to degree 2(p-1) or so; two orders more gain (1.05/2.95)^2..4 = 0.13..0.016 or better: a quarter is safe. */
 static void two_orders_more_gain_a_factor_four_until_rounding(void **state) {
   for (int order = 4; order <= 12; order += 2) {
     double coarse = far_error("laplace", order, FMM_DENSITY_SIGNED), fine = far_error("laplace", order + 2, FMM_DENSITY_SIGNED);

@@ -152,7 +152,7 @@ static void field_of(const fixture *f, int32_t box, const double *equivalent, do
   for (int i = 0; i < ns; i++)
     for (int j = 0; j < ns; j++) {
       double target[3], source[3];
-      for (int a = 0; a < 3; a++) target[a] = FMM_OUTER_RADIUS * h * o->surface[3 * i + a], source[a] = FMM_INNER_RADIUS * h * o->surface[3 * j + a];
+      for (int a = 0; a < 3; a++) target[a] = o->outer_radius * h * o->surface[3 * i + a], source[a] = FMM_INNER_RADIUS * h * o->surface[3 * j + a];
       f->state.pair->matrix(target, source, f->params, block);
       for (int k = 0; k < nc; k++)
         for (int l = 0; l < nc; l++) field[k * ns + i] += block[k * nc + l] * equivalent[l * ns + j];
