@@ -9,6 +9,7 @@
 #include "calib/bench.h"
 #include "calib/gpu.h"
 #include "calib/topology.h"
+#include "runtime/file.h"
 #include "runtime/cores.h"
 #include "runtime/trace.h"
 
@@ -123,7 +124,7 @@ fmm_status fmm_profile_obtain(const char *explicit_path, fmm_announce *announce,
   }
   say(announce, context, "no profile of this machine yet: measuring it quickly (about 10 s; fmm-calibrate does it thoroughly)%s", "");
   FMM_TRY(fmm_calibrate(FMM_EFFORT_QUICK, fmm_cores_allowed(), progress, context, &m));
-  if (fmm_profile_user_path(fingerprint, path) == FMM_OK && fmm_profile_save(path, &m) == FMM_OK) {
+  if (fmm_profile_user_path(fingerprint, path) == FMM_OK && fmm_file_make_parents(path) == FMM_OK && fmm_profile_save(path, &m) == FMM_OK) {
     snprintf(m.path, sizeof m.path, "%s", path);
     say(announce, context, "profile kept in %s", path);
   } else

@@ -5,7 +5,7 @@
 #define FMM_MACHINE_H
 #include "runtime/status.h"
 
-enum { FMM_PROFILE_SCHEMA = 1, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2 }; /* double, single (mixed uses single's rates) */
+enum { FMM_PROFILE_SCHEMA = 2, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2 }; /* double, single (mixed uses single's rates) */
 
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
 /* Fitted per phase, device and precision: seconds = value * roofline + entry_s * entries + byte_s * bytes + (launch + launch_s) * launches
@@ -43,7 +43,7 @@ typedef struct fmm_machine {
 
 /* Every failure is FMM_ERR_PROFILE (writing: FMM_ERR_FILE) and says why and what to do; *machine is untouched then. */
 fmm_status fmm_profile_load(const char *path, fmm_machine *machine);
-fmm_status fmm_profile_save(const char *path, const fmm_machine *machine); /* whole or not at all; makes missing directories */
+fmm_status fmm_profile_save(const char *path, const fmm_machine *machine); /* whole or not at all; its directory must exist */
 fmm_status fmm_profile_seal(const char *path);                             /* checks a hand-written profile, adds its checksum */
 /* Refuses a profile of other hardware or another build than `fingerprint` (this machine's). */
 fmm_status fmm_profile_check_native(const fmm_machine *machine, const char *fingerprint);

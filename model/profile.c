@@ -34,7 +34,8 @@ static fmm_status check_schema(const json_t *root, const char *path) {
     return FMM_FAIL(FMM_ERR_PROFILE, "%s: schema %lld is newer than this version's %d; update hybridfmm or run fmm-calibrate", path, number,
                     FMM_PROFILE_SCHEMA);
   if (number < FMM_PROFILE_SCHEMA)
-    return FMM_FAIL(FMM_ERR_PROFILE, "%s: schema %lld is not %d; run fmm-calibrate to make a new profile", path, number, FMM_PROFILE_SCHEMA);
+    return FMM_FAIL(FMM_ERR_PROFILE, "%s: schema %lld is older than this version's %d, which keeps other constants; run fmm-calibrate to measure a new profile", path, number,
+                    FMM_PROFILE_SCHEMA);
   return FMM_OK;
 }
 
@@ -89,8 +90,7 @@ fmm_status fmm_profile_save(const char *path, const fmm_machine *machine) {
   FMM_TRY(fmm_machine_check(machine));
   json_t *root = fmm_machine_to_json(machine);
   if (!root) return FMM_FAIL(FMM_ERR_MEMORY, "no memory for a machine profile, or a text in it is not UTF-8");
-  fmm_status status = fmm_file_make_parents(path);
-  if (status == FMM_OK) status = write_sealed(path, root);
+  fmm_status status = write_sealed(path, root);
   json_decref(root);
   return status;
 }

@@ -4,17 +4,22 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/io/number.h"
+#include "runtime/options.h"
+
 static fmm_status add_param(void *values, const char *text) {
   fmm_case_options *o = values;
   const char *equals = strchr(text, '=');
   if (!equals || equals == text || equals - text >= (int)sizeof o->param_names[0])
-    return FMM_FAIL(FMM_ERR_ARGUMENT, "--param: '%s' is not NAME=VALUE", text);
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "--param: '%s' is not NAME=VALUE, as in lambda=1.5", text);
   if (o->n_params == FMM_MAX_PARAMS) return FMM_FAIL(FMM_ERR_ARGUMENT, "--param: '%s' is one more than the %d allowed", text, FMM_MAX_PARAMS);
   char *name = o->param_names[o->n_params];
   memcpy(name, text, (size_t)(equals - text));
   name[equals - text] = 0;
-  FMM_TRY(fmm_cli_number("param", equals + 1, -INFINITY, INFINITY, &o->params[o->n_params].value));
-  o->n_params++; /* its name is pointed to in fmm_case_to_options: the struct may move until then */
+  double value = NAN;
+  if (!fmm_parse_number(equals + 1, text + strlen(text), &value) || !isfinite(value))
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "--param %s: '%s' is not a finite number; give one, as in --param %s=1.5", name, equals + 1, name);
+  o->params[o->n_params++].value = value; /* its name is pointed to in fmm_case_to_options: the struct may move until then */
   return FMM_OK;
 }
 
@@ -38,7 +43,7 @@ const fmm_cli_option fmm_plan_table[] = {
     FMM_CLI_INT("leaf-size", AT(leaf_size), "Q", 1, 1e9, "most points in a leaf (from the model)"),
     FMM_CLI_CHOICE("precision", AT(precision), FMM_PRECISIONS, "(auto)"),
     FMM_CLI_CHOICE("schedule", AT(schedule), FMM_SCHEDULES, "where the phases run (auto)"),
-    FMM_CLI_INT("threads", AT(threads), "T", 1, 65536, "CPU threads (every core that this process may use)"),
+    FMM_CLI_INT("threads", AT(threads), "T", 1, 4096, "CPU threads (every core that this process may use)"),
     FMM_CLI_FLAG("oversubscribe", 0, AT(oversubscribe), "allow more threads than cores"),
     FMM_CLI_CHOICE("bind", AT(unbound), FMM_YES_NO, "bind threads one to a core while the plan works, where that is safe (yes)"),
     FMM_CLI_INT("gpu-sms", AT(gpu_sms), "K", 1, 65536, "limit the GPU to K multiprocessors"),
@@ -55,7 +60,9 @@ fmm_status fmm_case_check(const fmm_case_options *o) {
   if (o->file && o->points >= 0) return FMM_FAIL(FMM_ERR_ARGUMENT, "--points %lld goes with --generate, not with a file; '%s' holds its own points", (long long)o->points, o->file);
   if (!isnan(o->digits) && !isnan(o->tolerance))
     return FMM_FAIL(FMM_ERR_ARGUMENT, "both --digits %g and --tolerance %g; give one", o->digits, o->tolerance);
-  return FMM_OK;
+  fmm_options options;
+  FMM_TRY(fmm_case_to_options(o, &options));
+  return fmm_options_check(&options); /* kernel, parameters: before points are read or a machine is measured */
 }
 
 double fmm_case_tolerance(const fmm_case_options *o) { return !isnan(o->tolerance) ? o->tolerance : isnan(o->digits) ? 1e-6 : pow(10, -o->digits); }

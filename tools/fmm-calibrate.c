@@ -60,7 +60,10 @@ static void end_progress(void) {
 
 static fmm_status choose_path(const char *asked, const char *fingerprint, char path[512]) {
   const char *named = asked ? asked : getenv("FMM_PROFILE");
-  if (!named || !*named) return fmm_profile_user_path(fingerprint, path);
+  if (!named || !*named) { /* the one place whose directories are made: a misspelt one of the user's is not */
+    FMM_TRY(fmm_profile_user_path(fingerprint, path));
+    return fmm_file_make_parents(path);
+  }
   if (strlen(named) >= 512) return FMM_FAIL(FMM_ERR_ARGUMENT, "the profile's path is longer than 511 bytes (%.60s...)", named);
   memcpy(path, named, strlen(named) + 1);
   return FMM_OK;
@@ -73,7 +76,6 @@ static fmm_status measure(const calibrate_options *o) {
   fmm_topology topology;
   fmm_fingerprint(fingerprint);
   FMM_TRY(choose_path(o->profile, fingerprint, path));
-  FMM_TRY(fmm_file_make_parents(path));
   FMM_TRY(fmm_file_check_writable(path)); /* before minutes of work, not after */
   FMM_TRY(fmm_topology_read(&topology));
   fmm_cli_say("measuring with %d thread%s, effort %s", threads, threads == 1 ? "" : "s", fmm_effort_name((fmm_effort)o->effort));

@@ -6,7 +6,6 @@
 #include "runtime/cores.h"
 #include "runtime/file.h"
 #include "runtime/node.h"
-#include "runtime/options.h"
 
 #define AT(member) offsetof(fmm_predict_options, member)
 
@@ -49,7 +48,6 @@ static fmm_status predict(fmm_prediction_run *run) {
   char name[32];
   fmm_predict_points points = {.n_sources = d->n, .sources = d->points, .n_targets = d->targets ? d->n_targets : 0, .targets = d->targets};
   if (!run->options.c.file) points.distribution = fmm_cli_choice(FMM_DISTRIBUTIONS, run->options.c.generate, name);
-  FMM_TRY(fmm_options_check(&run->plan));
   return fmm_predict_case(&run->plan, &run->machine, &points, run->threads, &run->predicted);
 }
 

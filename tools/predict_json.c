@@ -1,38 +1,8 @@
 /* The report of fmm-predict as one JSON object on standard output; its members are those of the contract. */
-#include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "predict.h"
-
-/* Numbers that are not finite are null: JSON has no others. */
-static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-static json_t *choice(const char *choices, int index) {
-  char text[32];
-  return json_string(fmm_cli_choice(choices, index, text));
-}
-/* File names need not be UTF-8; others must not make the report fail. */
-static json_t *text(const char *value) {
-  json_t *string = json_string(value);
-  if (string) return string;
-  char plain[512];
-  snprintf(plain, sizeof plain, "%s", value);
-  for (char *p = plain; *p; p++)
-    if ((unsigned char)*p > 126) *p = '?';
-  return json_string(plain);
-}
-
-static json_t *case_object(const fmm_prediction_run *run) {
-  const fmm_case_options *o = &run->options.c;
-  double tolerance = fmm_case_tolerance(o);
-  json_t *c = json_pack("{s:I, s:I, s:i, s:s, s:f, s:f, s:b}", "points", (json_int_t)run->data.n, "targets", (json_int_t)run->data.n_targets,
-                        "density_columns", run->data.columns, "kernel", run->data.pair->name, "digits", -log10(tolerance), "tolerance", tolerance,
-                        "gradient", o->gradient);
-  if (o->file) json_object_set_new(c, "file", text(o->file));
-  else json_object_set_new(c, "distribution", choice(FMM_DISTRIBUTIONS, o->generate));
-  json_object_set_new(c, "densities", text(run->data.densities_from ? run->data.densities_from : "unit"));
-  return c;
-}
+#include "report.h"
 
 static json_t *machine_object(const fmm_prediction_run *run) {
   const fmm_machine *m = &run->predicted.machine;
@@ -41,7 +11,7 @@ static json_t *machine_object(const fmm_prediction_run *run) {
   const fmm_device_rates *gpu = &m->device[FMM_DEVICE_GPU];
   json_object_set_new(machine, "gpu", gpu->present ? json_string(gpu->name) : json_null());
   json_object_set_new(machine, "gpu_sms", json_integer(gpu->present ? gpu->units : 0));
-  json_object_set_new(machine, "profile", run->machine.path[0] ? text(run->machine.path) : json_null());
+  json_object_set_new(machine, "profile", run->machine.path[0] ? fmm_json_text(run->machine.path) : json_null());
   return machine;
 }
 
@@ -53,10 +23,10 @@ static json_t *phases_array(const fmm_prediction_run *run) {
       double s, interval[2];
       fmm_forecast_phase(&p->forecast, p->precision, (fmm_phase)phase, (fmm_device)d, &s, interval);
       json_t *one = json_pack("{s:s, s:s}", "name", fmm_phase_names[phase], "device", d == FMM_DEVICE_GPU ? "gpu" : "cpu");
-      json_object_set_new(one, "precision", choice(FMM_PRECISIONS, p->precision[phase]));
-      json_object_set_new(one, "seconds", number(s));
-      json_object_set_new(one, "interval", json_pack("[o, o]", number(interval[0]), number(interval[1])));
-      json_object_set_new(one, "limit_s", number(isfinite(s) ? p->forecast.costs.total[phase][d][fmm_precision_index(p->precision[phase])].limit_s : NAN));
+      json_object_set_new(one, "precision", fmm_json_choice(FMM_PRECISIONS, p->precision[phase]));
+      json_object_set_new(one, "seconds", fmm_json_number(s));
+      json_object_set_new(one, "interval", json_pack("[o, o]", fmm_json_number(interval[0]), fmm_json_number(interval[1])));
+      json_object_set_new(one, "limit_s", fmm_json_number(isfinite(s) ? p->forecast.costs.total[phase][d][fmm_precision_index(p->precision[phase])].limit_s : NAN));
       json_array_append_new(phases, one);
     }
   return phases;
@@ -69,7 +39,7 @@ static json_t *schedules_array(const fmm_forecast *f) {
     json_t *assignment = json_object();
     for (int phase = 0; phase < FMM_N_PHASES; phase++)
       json_object_set_new(assignment, fmm_phase_names[phase], json_string(o->assignment.gpu_fraction[phase] > 0 ? "gpu" : "cpu"));
-    json_t *one = json_pack("{s:s, s:o, s:b, s:s?, s:o}", "name", o->schedule->name, "makespan_s", number(o->makespan.seconds), "feasible",
+    json_t *one = json_pack("{s:s, s:o, s:b, s:s?, s:o}", "name", o->schedule->name, "makespan_s", fmm_json_number(o->makespan.seconds), "feasible",
                             o->makespan.feasible, "reason", o->makespan.reason, "assignment", assignment);
     json_array_append_new(schedules, one);
   }
@@ -78,18 +48,13 @@ static json_t *schedules_array(const fmm_forecast *f) {
 
 fmm_status fmm_predict_report_json(const fmm_prediction_run *run) {
   const fmm_forecast *f = &run->predicted.forecast;
-  json_t *report = json_pack("{s:i, s:o, s:o, s:o, s:o}", "schema_version", 1, "case", case_object(run), "machine", machine_object(run), "phases",
+  json_t *report = json_pack("{s:i, s:o, s:o, s:o, s:o}", "schema_version", 1, "case", fmm_json_case(&run->options.c, &run->data), "machine", machine_object(run), "phases",
                              phases_array(run), "schedules", schedules_array(f));
   json_t *rest = json_pack("{s:s, s:o, s:i, s:i, s:f, s:I, s:i}", "chosen", fmm_schedule_name(f->tuned.assignment.kind), "makespan_s",
-                           number(f->tuned.makespan.seconds), "order", run->predicted.order, "leaf_size", f->tuned.leaf_size, "root_scale",
+                           fmm_json_number(f->tuned.makespan.seconds), "order", run->predicted.order, "leaf_size", f->tuned.leaf_size, "root_scale",
                            f->tuned.root_scale, "leaves", (json_int_t)f->counts.n_leaves, "levels", f->counts.n_levels);
   if (report && rest) json_object_update(report, rest);
   json_decref(rest);
   json_object_set_new(report, "memory_bytes", json_pack("{s:I, s:I}", "host", (json_int_t)f->memory.host, "device", (json_int_t)f->memory.device));
-  char *line = json_dumps(report, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-  json_decref(report);
-  if (!line) return FMM_FAIL(FMM_ERR_MEMORY, "no memory for the report");
-  puts(line); /* a failing standard output is noticed at the end */
-  free(line);
-  return FMM_OK;
+  return fmm_json_print(report);
 }

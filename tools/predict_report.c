@@ -3,15 +3,7 @@
 #include <stdio.h>
 
 #include "predict.h"
-
-/* "1.23 ms" */
-static const char *seconds(double s, char text[32]) {
-  if (!isfinite(s)) snprintf(text, 32, "-");
-  else if (s >= 1 || s == 0) snprintf(text, 32, "%.3g s", s);
-  else if (s >= 1e-3) snprintf(text, 32, "%.3g ms", s * 1e3);
-  else snprintf(text, 32, "%.3g us", s * 1e6);
-  return text;
-}
+#include "report.h"
 
 static void print_case(const fmm_prediction_run *run) {
   const fmm_case_options *o = &run->options.c;
@@ -42,8 +34,8 @@ static void print_phases(const fmm_prediction_run *run) {
       double s, interval[2];
       fmm_forecast_phase(&p->forecast, p->precision, (fmm_phase)phase, (fmm_device)d, &s, interval);
       int checked = interval[0] < interval[1];
-      snprintf(range, sizeof range, "%s .. %s", seconds(interval[0], b), seconds(interval[1], c));
-      printf(" %10s %23s", seconds(s, a), s == 0 ? "" : checked ? range : isfinite(s) ? "never checked" : "");
+      snprintf(range, sizeof range, "%s .. %s", fmm_text_seconds(interval[0], b), fmm_text_seconds(interval[1], c));
+      printf(" %10s %23s", fmm_text_seconds(s, a), s == 0 ? "" : checked ? range : isfinite(s) ? "never checked" : "");
     }
     printf("\n");
   }
@@ -56,7 +48,7 @@ static void print_schedules(const fmm_prediction_run *run) {
   for (int i = 0; i < f->n_schedules; i++) {
     const fmm_schedule_outcome *o = &f->schedule[i];
     if (o->makespan.feasible)
-      printf("%-9s %10s%s\n", o->schedule->name, seconds(o->makespan.seconds, text), o->schedule->kind == f->tuned.assignment.kind ? "  <- chosen" : "");
+      printf("%-9s %10s%s\n", o->schedule->name, fmm_text_seconds(o->makespan.seconds, text), o->schedule->kind == f->tuned.assignment.kind ? "  <- chosen" : "");
     else printf("%-9s %10s  cannot run: %s\n", o->schedule->name, "-", o->makespan.reason);
   }
 }
@@ -65,13 +57,13 @@ fmm_status fmm_predict_report(const fmm_prediction_run *run) {
   const fmm_forecast *f = &run->predicted.forecast;
   char text[32];
   print_case(run);
-  printf("evaluation  %s by schedule %s: order %d, leaf size %d, root scale %.3g, about %lld leaves on %d levels\n", seconds(f->tuned.makespan.seconds, text),
+  printf("evaluation  %s by schedule %s: order %d, leaf size %d, root scale %.3g, about %lld leaves on %d levels\n", fmm_text_seconds(f->tuned.makespan.seconds, text),
          fmm_schedule_name(f->tuned.assignment.kind), run->predicted.order, f->tuned.leaf_size, f->tuned.root_scale, (long long)f->counts.n_leaves,
          f->counts.n_levels);
   print_phases(run);
   print_schedules(run);
-  printf("\nmemory      %.1f MB", f->memory.host / 1048576);
-  if (f->memory.device > 0) printf(", %.1f MB on the GPU", f->memory.device / 1048576);
+  printf("\nmemory      %s", fmm_text_bytes(f->memory.host, text));
+  if (f->memory.device > 0) printf(", %s on the GPU", fmm_text_bytes(f->memory.device, text));
   printf(" of the plan's own\n");
   return FMM_OK;
 }

@@ -4,18 +4,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "report.h"
 #include "run.h"
 #include "runtime/memory.h"
 #include "sched/sched.h"
-
-/* "1.23 ms" */
-static const char *seconds(double s, char text[32]) {
-  if (!isfinite(s)) snprintf(text, 32, "-");
-  else if (s >= 1 || s == 0) snprintf(text, 32, "%.3g s", s);
-  else if (s >= 1e-3) snprintf(text, 32, "%.3g ms", s * 1e3);
-  else snprintf(text, 32, "%.3g us", s * 1e6);
-  return text;
-}
 
 static void print_case(const fmm_run *run) {
   const fmm_case_options *o = &run->options.c;
@@ -38,15 +30,15 @@ static void print_plan(const fmm_run *run) {
 
 static void print_times(const fmm_run *run) {
   char a[32], b[32], c[32], d[32];
-  printf("set-up      %s\n", seconds(run->info.setup_s, a));
-  printf("evaluation  %s, predicted %s", seconds(run->median_s, a), seconds(run->predicted_s, b));
-  if (run->runs > 1) printf(" (median of %lld runs, %s to %s)", (long long)run->runs, seconds(run->min_s, c), seconds(run->max_s, d));
+  printf("set-up      %s\n", fmm_text_seconds(run->info.setup_s, a));
+  printf("evaluation  %s, predicted %s", fmm_text_seconds(run->median_s, a), fmm_text_seconds(run->predicted_s, b));
+  if (run->runs > 1) printf(" (median of %lld runs, %s to %s)", (long long)run->runs, fmm_text_seconds(run->min_s, c), fmm_text_seconds(run->max_s, d));
   printf("\n\n%-8s %-7s %-9s %12s %12s %12s\n", "phase", "device", "precision", "predicted", "measured", "limit");
   for (int p = 0; p < FMM_N_PHASES; p++) {
     char precision[32];
     printf("%-8s %-7s %-9s %12s %12s %12s\n", fmm_phase_names[p], run->info.device[p] == FMM_DEVICE_GPU ? "gpu" : "cpu",
-           fmm_cli_choice(FMM_PRECISIONS, run->info.precision[p], precision), seconds(run->phase_predicted_s[p], a), seconds(run->phase_s[p], b),
-           seconds(run->info.phase_limit_s[p], c));
+           fmm_cli_choice(FMM_PRECISIONS, run->info.precision[p], precision), fmm_text_seconds(run->phase_predicted_s[p], a), fmm_text_seconds(run->phase_s[p], b),
+           fmm_text_seconds(run->info.phase_limit_s[p], c));
   }
 }
 
@@ -59,9 +51,10 @@ static void print_error(const fmm_run *run) {
 
 static void print_resources(const fmm_run *run) {
   struct rusage usage = {0};
+  char a[32], b[32];
   getrusage(RUSAGE_SELF, &usage);
-  printf("memory      %.1f MB peak, %.1f MB of it the plan's", (double)usage.ru_maxrss / 1024, (double)run->info.host_bytes / 1048576);
-  if (run->info.device_bytes) printf(", %.1f MB on the GPU", (double)run->info.device_bytes / 1048576);
+  printf("memory      %s peak, %s of it the plan's", fmm_text_bytes((double)usage.ru_maxrss * 1024, a), fmm_text_bytes((double)run->info.host_bytes, b));
+  if (run->info.device_bytes) printf(", %s on the GPU", fmm_text_bytes((double)run->info.device_bytes, a));
   printf("\nprofile     %s (%s", run->machine.path[0] ? run->machine.path : "not kept", run->machine.effort);
   if (run->machine.created_unix_s > 0) printf(", %.1f days old", (difftime(time(NULL), 0) - run->machine.created_unix_s) / 86400);
   printf(")\n");

@@ -124,6 +124,13 @@ static int above_tolerance(const fmm_run *run) {
   return !(run->error.relative_l2 <= tolerance) || (run->options.c.gradient && !(run->error.gradient_relative_l2 <= tolerance));
 }
 
+/* What the user decided in the plan's place, or NULL. */
+static const char *overridden(const fmm_run *run) {
+  const fmm_case_options *o = &run->options.c;
+  if (o->order) return "--order";
+  return o->precision != FMM_PRECISION_AUTO && o->precision != FMM_PRECISION_DOUBLE ? "--precision" : NULL;
+}
+
 static void say_verdict(const fmm_run *run) {
   const fmm_run_error *e = &run->error;
   double tolerance = fmm_case_tolerance(&run->options.c);
@@ -131,8 +138,10 @@ static void say_verdict(const fmm_run *run) {
   if (e->reachable > tolerance || e->gradient_reachable > tolerance)
     fmm_cli_say("the densities cancel: in double precision the relative error cannot be below about %.1e, whatever is asked",
                 fmax(e->reachable, run->options.c.gradient ? e->gradient_reachable : 0));
+  else if (overridden(run))
+    fmm_cli_say("the error is above the tolerance of %.1e; leave out %s, so that the plan chooses what the tolerance needs", tolerance, overridden(run));
   else
-    fmm_cli_say("the error is above the tolerance of %.1e; ask for more digits or let the plan choose the order", tolerance);
+    fmm_cli_say("the error is above the tolerance of %.1e, by what the plan chose itself; ask for more digits, and please report this case", tolerance);
 }
 
 fmm_status fmm_run_verify(fmm_run *run) {

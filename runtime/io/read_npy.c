@@ -52,8 +52,25 @@ static const char *value_of(const char *text, const char *key) {
   return NULL;
 }
 
+/* A value of the dictionary for an error text: up to its comma, brackets and quotes respected, or the part of it that fits. */
+static const char *excerpt(const char *value, char text[64]) {
+  int depth = 0, n = 0;
+  char quote = 0;
+  if (!value) return "missing";
+  for (const char *p = value; *p && *p != '\n' && n < 56; p++) {
+    if (!depth && !quote && (*p == ',' || *p == '}')) break;
+    if (quote ? *p == quote : *p == '\'' || *p == '"') quote = quote ? 0 : *p;
+    else if (!quote) depth += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
+    text[n++] = *p;
+  }
+  while (n && text[n - 1] == ' ') n--;
+  strcpy(text + n, n == 56 ? " ..." : "");
+  return n ? text : "empty";
+}
+
 static fmm_status parse_shape(const char *path, const char *shape, npy_header *h) {
   int64_t extents[2] = {0, 1};
+  char found[64];
   const char *p = shape;
   int valid = p && *p++ == '(';
   while (valid) {
@@ -69,17 +86,18 @@ static fmm_status parse_shape(const char *path, const char *shape, npy_header *h
   }
   h->rows = extents[0], h->columns = extents[1];
   if (valid && h->dimensions) return FMM_OK;
-  return FMM_FAIL(FMM_ERR_INPUT, "%s: its header has 'shape': %.60s; expected (n, columns) or (n,)", path, shape ? shape : "nothing");
+  return FMM_FAIL(FMM_ERR_INPUT, "%s: the shape in its header is %s; expected (n, columns) or (n,)", path, excerpt(shape, found));
 }
 
 static fmm_status parse_header(const char *path, const char *text, npy_header *h) {
   const char *descr = value_of(text, "descr"), *order = value_of(text, "fortran_order");
+  char found[64];
   *h = (npy_header){0};
   if (descr && strlen(descr) >= 5 && (!strncmp(descr + 1, "<f8", 3) || !strncmp(descr + 1, "<f4", 3)) && descr[4] == descr[0]) h->item = descr[3] - '0';
-  else return FMM_FAIL(FMM_ERR_INPUT, "%s: its header has 'descr': %.20s; expected '<f8' (float64) or '<f4' (float32)", path, descr ? descr : "nothing");
+  else return FMM_FAIL(FMM_ERR_INPUT, "%s: the descr in its header is %s; expected '<f8' (float64) or '<f4' (float32), as numpy's .astype('float64') gives", path, excerpt(descr, found));
   if (order && !strncmp(order, "True", 4)) h->fortran = 1;
   else if (!order || strncmp(order, "False", 5))
-    return FMM_FAIL(FMM_ERR_INPUT, "%s: its header has 'fortran_order': %.20s; expected True or False", path, order ? order : "nothing");
+    return FMM_FAIL(FMM_ERR_INPUT, "%s: the fortran_order in its header is %s; expected True or False", path, excerpt(order, found));
   return parse_shape(path, value_of(text, "shape"), h);
 }
 

@@ -122,12 +122,16 @@ static void malformed_npy_is_refused_with_its_byte_or_entry(void **state) {
   assert_refused(npy(1, good, v, 0), "ends at byte", "2 x 3");
   assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 3)}", v, sizeof v), "goes on", "byte");
   assert_refused(npy(1, "{'descr': '>f8', 'fortran_order': False, 'shape': (2, 3)}", v, sizeof v), "descr", "<f4");
+  assert_refused(npy(1, "{'descr': '>f8', 'fortran_order': False, 'shape': (2, 3)}    \n", v, sizeof v), "is '>f8'; expected", "");
+  assert_refused(npy(1, "{'descr': [('x', '<f8'), ('y', '<f8')], 'fortran_order': False, 'shape': (2,)}", v, sizeof v), "is [('x', '<f8'), ('y', '<f8')]; expected", "");
+  assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3, 4), }     \n", v, sizeof v), "is (2, 3, 4); expected", "");
+  assert_refused(npy(1, "{'fortran_order': False, 'shape': (2, 3)}", v, sizeof v), "descr in its header is missing", "");
   assert_refused(npy(1, "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3)}", v, sizeof v), "descr", "float64");
   assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': Maybe, 'shape': (2, 3)}", v, sizeof v), "fortran_order", "Maybe");
   assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3, 1)}", v, sizeof v), "shape", "(n, columns)");
   assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (-2, 3)}", v, sizeof v), "shape", "-2");
   assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': ()}", v, sizeof v), "shape", "expected");
-  assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False}", v, sizeof v), "shape", "nothing");
+  assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False}", v, sizeof v), "shape", "missing");
   assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (6,)}", v, sizeof v), "1 column", "x y z");
   assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 3)}", v, sizeof v), "more than any file", "4611686018427387904");
   assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (100000000000, 3)}", v, sizeof v), "need", "100000000000");

@@ -127,8 +127,8 @@ static void fresh(void) {
 }
 
 static void newer_older_and_absent_schema_are_refused(void **state) {
-  fresh(), edit("\"schema\": 1", "\"schema\": 2"), assert_refused("newer");
-  fresh(), edit("\"schema\": 1", "\"schema\": 0"), assert_refused("schema 0 is not 1");
+  fresh(), edit("\"schema\": 2", "\"schema\": 3"), assert_refused("newer");
+  fresh(), edit("\"schema\": 2", "\"schema\": 1"), assert_refused("schema 1 is older"), assert_refused("run fmm-calibrate");
   fresh(), edit("\"schema\"", "\"scheme\""), assert_refused("no schema number");
   FILE *f = fopen(file, "w");
   fputs("[1, 2]", f), fclose(f);
@@ -201,7 +201,9 @@ static void profiles_are_sought_by_option_environment_user_system(void **state) 
   assert_ok(fmm_profile_user_path("abc", expected));
   assert_non_null(strstr(expected, "/hybridfmm/abc.json"));
   fmm_machine m = odd_machine();
-  assert_ok(fmm_profile_save(expected, &m)); /* makes the directory */
+  assert_int_equal(fmm_profile_save(expected, &m), FMM_ERR_FILE); /* no directory yet, and none is made unasked */
+  assert_ok(fmm_file_make_parents(expected));
+  assert_ok(fmm_profile_save(expected, &m));
   assert_ok(fmm_profile_find(NULL, "abc", path, &found));
   assert_true(found);
   assert_string_equal(path, expected);

@@ -24,6 +24,7 @@ refuses 4 'there is no profile of this machine' --show
 refuses 2 'none of quick|standard|thorough' --effort fast
 refuses 2 'unknown option' --efort quick
 refuses 2 'stands alone' --seal x --show
+refuses 6 'absent/p.json: .*directory must exist' --effort quick --profile "$scratch/absent/p.json"
 refuses 6 'no-such-device' --effort quick --profile /proc/no-such-device/p.json
 
 # Kept at the user's path by fingerprint, as a table that names rates, constants and errors.

@@ -31,7 +31,7 @@ static void assert_refused(const char *line, const char *word1, const char *word
 static void both_spellings_set_every_kind_of_option(void **state) {
   fmm_case_options o;
   fmm_options library;
-  assert_ok(parse("a.pqr --digits 9 --leaf-size=64 --schedule hybrid2 --gradient --scale=-1.5 --param lambda=2.5 --threads 2 --precision=mixed", &o));
+  assert_ok(parse("a.pqr --digits 9 --leaf-size=64 --schedule hybrid2 --gradient --scale=-1.5 --kernel yukawa --param lambda=2.5 --threads 2 --bind no --precision=mixed", &o));
   assert_ok(fmm_case_check(&o));
   assert_string_equal(o.file, "a.pqr");
   assert_ok(fmm_case_to_options(&o, &library));
@@ -39,7 +39,7 @@ static void both_spellings_set_every_kind_of_option(void **state) {
   assert_int_equal(library.leaf_size, 64);
   assert_int_equal(library.schedule, FMM_SCHEDULE_HYBRID2);
   assert_int_equal(library.precision, FMM_PRECISION_MIXED);
-  assert_true(library.gradient && library.scale == -1.5 && library.threads == 2);
+  assert_true(library.gradient && library.scale == -1.5 && library.threads == 2 && !library.bind_threads);
   assert_string_equal(library.params[0].name, "lambda");
   assert_true(library.params[0].value == 2.5);
   assert_ok(parse("--generate plummer --points 1e6 --seed 9007199254740992", &o));
@@ -47,6 +47,8 @@ static void both_spellings_set_every_kind_of_option(void **state) {
   assert_int_equal(o.points, 1000000);
   assert_true(o.generate == 3 && o.seed == 9007199254740992);
   assert_true(fmm_case_tolerance(&o) == 1e-6);
+  assert_ok(fmm_case_to_options(&o, &library));
+  assert_true(library.bind_threads);
   assert_ok(parse("-- --strange-name.csv", &o));
   assert_string_equal(o.file, "--strange-name.csv");
 }
@@ -81,7 +83,7 @@ static void impossible_values_are_named_with_what_is_allowed(void **state) {
   assert_refused("a.csv --precision doubl", "'doubl'", "auto|double");
   assert_refused("a.csv --param lambda", "'lambda'", "NAME=VALUE");
   assert_refused("a.csv --param =3", "'=3'", "NAME=VALUE");
-  assert_refused("a.csv --param lambda=x", "'x'", "not a number");
+  assert_refused("a.csv --param lambda=x", "'x'", "not a finite number");
   assert_refused("a.csv --order", "--order needs a value", "P");
   assert_refused("a.csv --targets --gradient", "--targets needs a value", "FILE");
   assert_refused("a.csv --targets=", "--targets", "empty");

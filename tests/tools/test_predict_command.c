@@ -103,6 +103,9 @@ static void the_text_report_names_phases_schedules_and_memory(void **state) {
   for (int p = 0; p < FMM_N_PHASES; p++) assert_non_null(strstr(out, ((const char *[]){"up ", "ulist ", "vlist ", "wlist ", "xlist ", "down "})[p]));
   assert_non_null(strstr(out, "<- chosen"));
   assert_non_null(strstr(out, "memory"));
+  run_well("--generate uniform --points 10"); /* little, but not nothing */
+  assert_non_null(strstr(out, "memory"));
+  assert_null(strstr(strstr(out, "memory"), " 0.0 "));
   run_well("--generate plummer --points 50000 --order 4 -q");
   assert_string_equal(out, "");
 }
