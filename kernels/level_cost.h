@@ -1,0 +1,16 @@
+/* Work of the two phases that go through the tree level by level, up and down: the same walk, over boxes with sources or with targets. */
+#ifndef FMM_LEVEL_COST_H
+#define FMM_LEVEL_COST_H
+#include "runtime/counts.h"
+
+typedef struct fmm_level_walk {
+  const int64_t *begin, *end; /* points of a box: boxes without any are passed over */
+  int gradient;               /* pairs of points and surface with the gradient */
+  double point_bytes;         /* of a leaf's point */
+  double leaf_passes;         /* times that a leaf's surface values are moved, besides once a box */
+  double child_passes;        /* times that each child's are, at its parent */
+} fmm_level_walk;
+
+/* Adds to level[FMM_FIRST_FAR_LEVEL ...]. */
+void fmm_level_cost_add(const fmm_tree *tree, const fmm_count_case *what, const fmm_level_walk *walk, fmm_work level[FMM_MAX_LEVELS]);
+#endif
