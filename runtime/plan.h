@@ -17,6 +17,12 @@ typedef struct fmm_nested {
   double *density, *potential, *gradient; /* arrays in the public layout */
 } fmm_nested;
 
+/* Parts of set_points whose seconds are kept, in their order. */
+typedef enum fmm_setup_part {
+  FMM_PART_ORDER, FMM_PART_CHOICE, FMM_PART_TREE, FMM_PART_LISTS, FMM_PART_OPERATORS, FMM_PART_PRICES, FMM_PART_MEMORY, FMM_PART_REST, FMM_N_SETUP_PARTS
+} fmm_setup_part;
+extern const char *const fmm_setup_part_names[FMM_N_SETUP_PARTS]; /* setup.c */
+
 typedef struct fmm_setup {
   fmm_tree tree;
   fmm_lists lists;
@@ -39,6 +45,7 @@ typedef struct fmm_setup {
   int32_t n_nested;
   int far_field;                       /* nonzero: some V, W or X pair exists; else there are no operators and only U runs */
   int n_density_planes, n_result_planes;
+  double part_s[FMM_N_SETUP_PARTS];
   fmm_plan_info info;
 } fmm_setup;
 

@@ -174,27 +174,45 @@ static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan, const fmm_precisio
   return fmm_setup_gpu_create(s, plan);
 }
 
+const char *const fmm_setup_part_names[FMM_N_SETUP_PARTS] = {"order", "choice", "tree", "lists", "operators", "prices", "memory", "rest"};
+
+/* The time since *begin belongs to this part; the next one begins. */
+static void end_part(fmm_setup *s, fmm_setup_part part, double *begin) {
+  double now = fmm_now_s();
+  s->part_s[part] = now - *begin;
+  *begin = now;
+}
+
 static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                         const double *targets) {
   fmm_precision precision[FMM_N_PHASES];
   fmm_tree_options choice;
   int order;
+  double t = fmm_now_s();
   FMM_TRY(choose_order(plan, n_sources, sources, n_targets, targets, &order));
   fmm_choose_precision(&plan->options, precision);
+  end_part(s, FMM_PART_ORDER, &t);
   FMM_TRY(fmm_choose_tree(plan, order, precision, n_sources, sources, n_targets, targets, &choice));
+  end_part(s, FMM_PART_CHOICE, &t);
   FMM_TRY(fmm_tree_build(&s->tree, n_sources, sources, normals, n_targets, targets, &choice, plan->threads));
+  end_part(s, FMM_PART_TREE, &t);
   FMM_TRY(fmm_lists_build(&s->lists, &s->tree, fmm_surface_size(order), plan->threads));
+  end_part(s, FMM_PART_LISTS, &t);
   scale_units(s, plan);
   s->far_field = s->lists.v.n_rows || s->lists.w.n_rows || s->lists.x.n_rows;
   if (s->far_field)
     FMM_TRY(fmm_operators_create(&s->operators, plan->pair, s->params, order, s->tree.root_side / 2, s->tree.n_levels, plan->threads));
+  end_part(s, FMM_PART_OPERATORS, &t);
   FMM_TRY(price(s, plan, order, precision));
+  end_part(s, FMM_PART_PRICES, &t);
   FMM_TRY(reserve_arrays(s, plan));
   FMM_TRY(fill_state(s, plan, precision));
+  end_part(s, FMM_PART_MEMORY, &t);
   FMM_TRY(use_gpu(s, plan, precision));
   FMM_TRY(check_cap(s, plan));
   FMM_TRY(fmm_nested_create(s, plan));
   fill_info(s, plan);
+  end_part(s, FMM_PART_REST, &t);
   return FMM_OK;
 }
 

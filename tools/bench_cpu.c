@@ -1,0 +1,269 @@
+/* Times one standard case on CPU cores and prints one JSON object a line: what the CPU's speed goals are measured with.
+ * bench-cpu KEY=VALUE ...: dist, n, densities, seed, digits or tolerance, gradient, kernel, order, leaf, root, precision (auto|double|mixed|single),
+ * schedule, threads, runs, samples (error against direct sums there), profile. Zero or auto: the library chooses.
+ *   write=FILE  puts the case there, for programs to compare with: int64 n, samples; points n x 3, densities n, int64 rows[samples], then at those
+ *               rows the exact potential sum q/r and its gradient (samples x 3); doubles, this machine's byte order
+ *   read=FILE   takes the case from there, direct sums included
+ *   serve=1     after the warm-up prints the line and then executes once for every line of standard input, printing its seconds: two programs
+ *               are raced by asking them in turns. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "runtime/direct.h"
+#include "runtime/generate.h"
+#include "runtime/plan.h"
+
+enum { MAX_RUNS = 101 };
+
+typedef struct bench {
+  const char *dist, *densities, *read, *write;
+  int64_t n, samples;
+  int runs, serve;
+  fmm_options options;
+  double *points, *density, *potential, *gradient;
+  int64_t *rows;
+  double *exact, *exact_gradient; /* at rows: samples, samples x 3 */
+  fmm_plan *plan;
+  double total_s[MAX_RUNS], phase_s[FMM_N_PHASES][MAX_RUNS], around_s[MAX_RUNS]; /* around: gathering, checking and scattering */
+} bench;
+
+static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static double median(int n, double *v) {
+  qsort(v, (size_t)n, sizeof *v, ascending);
+  return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+}
+
+static const char *value_of(int argc, char **argv, const char *key, const char *otherwise) {
+  size_t length = strlen(key);
+  for (int i = 1; i < argc; i++)
+    if (!strncmp(argv[i], key, length) && argv[i][length] == '=') return argv[i] + length + 1;
+  return otherwise;
+}
+static double number_of(int argc, char **argv, const char *key, double otherwise) {
+  const char *text = value_of(argc, argv, key, NULL);
+  return text ? atof(text) : otherwise;
+}
+/* Index of the key's value among names, the first of which is the default. */
+static int choice_of(int argc, char **argv, const char *key, const char *const *names) {
+  const char *text = value_of(argc, argv, key, names[0]);
+  for (int i = 0; names[i]; i++)
+    if (!strcmp(text, names[i])) return i;
+  fprintf(stderr, "bench-cpu: %s=%s is not known; %s is taken\n", key, text, names[0]);
+  return 0;
+}
+
+static fmm_status read_options(bench *b, int argc, char **argv) {
+  static const char *const precisions[] = {"auto", "double", "mixed", "single", NULL};
+  static const char *const schedules[] = {"cpu", "auto", NULL};
+  fmm_options *o = &b->options;
+  FMM_TRY(fmm_options_init(o));
+  b->dist = value_of(argc, argv, "dist", "uniform");
+  b->densities = value_of(argc, argv, "densities", "signed");
+  b->read = value_of(argc, argv, "read", NULL);
+  b->write = value_of(argc, argv, "write", NULL);
+  b->n = (int64_t)number_of(argc, argv, "n", 100000);
+  b->samples = (int64_t)number_of(argc, argv, "samples", 1000);
+  b->runs = (int)fmin(number_of(argc, argv, "runs", 5), MAX_RUNS);
+  b->serve = number_of(argc, argv, "serve", 0) != 0;
+  o->kernel = value_of(argc, argv, "kernel", "laplace");
+  o->tolerance = number_of(argc, argv, "tolerance", pow(10, -number_of(argc, argv, "digits", 6)));
+  o->gradient = number_of(argc, argv, "gradient", 0) != 0;
+  o->order = (int)number_of(argc, argv, "order", 0);
+  o->leaf_size = (int)number_of(argc, argv, "leaf", 0);
+  o->root_scale = number_of(argc, argv, "root", 0);
+  o->precision = (fmm_precision)choice_of(argc, argv, "precision", precisions);
+  o->schedule = choice_of(argc, argv, "schedule", schedules) ? FMM_SCHEDULE_AUTO : FMM_SCHEDULE_CPU;
+  o->threads = (int)number_of(argc, argv, "threads", 0);
+  o->profile_path = value_of(argc, argv, "profile", NULL);
+  o->scale = 1; /* plain sums, as in the case file */
+  return FMM_OK;
+}
+
+/* ---- the case: made, or from a file ---- */
+
+static fmm_status make_case(bench *b, uint64_t seed) {
+  FMM_TRY(FMM_ALLOCATE(&b->points, 3 * b->n, "points"));
+  FMM_TRY(FMM_ALLOCATE(&b->density, b->n, "densities"));
+  FMM_TRY(fmm_generate_points(b->dist, b->n, seed, b->points, 1));
+  return fmm_generate_densities(b->densities, b->n, seed + 1, b->density, 1);
+}
+
+/* Reads or writes n values of `size` bytes each. */
+static int transfer(FILE *file, int writing, void *data, size_t size, int64_t n) {
+  return (writing ? fwrite(data, size, (size_t)n, file) : fread(data, size, (size_t)n, file)) == (size_t)n;
+}
+
+static fmm_status allocate_samples(bench *b) {
+  FMM_TRY(FMM_ALLOCATE(&b->rows, b->samples, "samples"));
+  FMM_TRY(FMM_ALLOCATE(&b->exact, b->samples, "direct sums"));
+  return FMM_ALLOCATE(&b->exact_gradient, 3 * b->samples, "direct sums");
+}
+
+static fmm_status case_file(bench *b, const char *path, int writing) {
+  FILE *file = fopen(path, writing ? "wb" : "rb");
+  int64_t head[2] = {b->n, b->samples};
+  if (!file) return FMM_FAIL(FMM_ERR_FILE, "%s cannot be opened", path);
+  int good = transfer(file, writing, head, sizeof *head, 2);
+  if (good && !writing) {
+    b->n = head[0], b->samples = head[1];
+    good = FMM_ALLOCATE(&b->points, 3 * b->n, "points") == FMM_OK && FMM_ALLOCATE(&b->density, b->n, "densities") == FMM_OK && allocate_samples(b) == FMM_OK;
+  }
+  good = good && transfer(file, writing, b->points, 3 * sizeof(double), b->n) && transfer(file, writing, b->density, sizeof(double), b->n) &&
+         transfer(file, writing, b->rows, sizeof(int64_t), b->samples) && transfer(file, writing, b->exact, sizeof(double), b->samples) &&
+         transfer(file, writing, b->exact_gradient, 3 * sizeof(double), b->samples);
+  good = !fclose(file) && good;
+  return good ? FMM_OK : FMM_FAIL(FMM_ERR_FILE, "%s is short, or the disk is full", path);
+}
+
+/* Direct sums of potential and gradient at sampled rows. */
+static fmm_status sum_directly(bench *b) {
+  const fmm_pair *pair;
+  double *planes = NULL, *targets = NULL, *values = NULL;
+  fmm_status status;
+  if (b->samples > b->n) b->samples = b->n;
+  FMM_TRY(fmm_pair_find("laplace", &pair));
+  FMM_TRY(allocate_samples(b));
+  fmm_sample_rows(b->n, b->samples, 3, b->rows);
+  FMM_CHECK(FMM_ALLOCATE(&planes, 3 * b->n, "planes of the points"));
+  FMM_CHECK(FMM_ALLOCATE(&targets, 3 * b->samples, "samples"));
+  FMM_CHECK(FMM_ALLOCATE(&values, 4 * b->samples, "direct sums"));
+  for (int64_t i = 0; i < 3 * b->n; i++) planes[i % 3 * b->n + i / 3] = b->points[i];
+  for (int64_t i = 0; i < b->samples; i++) memcpy(targets + 3 * i, b->points + 3 * b->rows[i], 3 * sizeof *targets);
+  fmm_direct_case what = {.pair = pair, .n_columns = 1, .gradient = 1, .n_sources = b->n, .x = planes, .y = planes + b->n, .z = planes + 2 * b->n,
+                          .density = b->density, .density_stride = b->n};
+  fmm_direct_sums(&what, b->samples, targets, 2, values, NULL);
+  for (int64_t i = 0; i < b->samples; i++) {
+    b->exact[i] = values[4 * i];
+    memcpy(b->exact_gradient + 3 * i, values + 4 * i + 1, 3 * sizeof *values);
+  }
+done:
+  FMM_FREE(&planes);
+  FMM_FREE(&targets);
+  FMM_FREE(&values);
+  return status;
+}
+
+static fmm_status obtain_case(bench *b, uint64_t seed) {
+  if (b->read) return case_file(b, b->read, 0);
+  FMM_TRY(make_case(b, seed));
+  if (b->samples > 0 && !strcmp(b->options.kernel, "laplace")) FMM_TRY(sum_directly(b));
+  else b->samples = 0;
+  return b->write ? case_file(b, b->write, 1) : FMM_OK;
+}
+
+/* ---- measuring ---- */
+
+static fmm_status execute_once(bench *b, int run) {
+  fmm_plan_info info = {.struct_size = sizeof info};
+  FMM_TRY(fmm_plan_execute(b->plan, b->density, b->potential, b->gradient));
+  FMM_TRY(fmm_plan_get_info(b->plan, &info));
+  b->total_s[run] = b->around_s[run] = info.last_evaluation_s;
+  for (int p = 0; p < FMM_N_PHASES; p++) b->phase_s[p][run] = info.phase_measured_s[p], b->around_s[run] -= info.phase_measured_s[p];
+  return FMM_OK;
+}
+
+static fmm_status measure(bench *b) {
+  FMM_TRY(FMM_ALLOCATE(&b->potential, b->n, "potentials"));
+  if (b->options.gradient) FMM_TRY(FMM_ALLOCATE(&b->gradient, 3 * b->n, "gradients"));
+  FMM_TRY(fmm_plan_create(&b->plan, &b->options));
+  FMM_TRY(fmm_plan_set_points(b->plan, b->n, b->points, NULL, 0, NULL));
+  FMM_TRY(execute_once(b, 0)); /* the warm-up; the only one when no runs are asked */
+  for (int run = 0; run < b->runs && !b->serve; run++) FMM_TRY(execute_once(b, run));
+  return FMM_OK;
+}
+
+static double relative_error(int64_t n, const int64_t *rows, int width, const double *computed, const double *exact) {
+  double error = 0, size = 0;
+  for (int64_t i = 0; i < n; i++)
+    for (int k = 0; k < width; k++) {
+      double e = exact[i * width + k], d = computed[rows[i] * width + k] - e;
+      error += d * d, size += e * e;
+    }
+  return sqrt(error / size);
+}
+
+/* ---- the report ---- */
+
+static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+static json_t *phases_object(bench *b, const fmm_plan_info *info, int runs) {
+  static const char *const precisions[] = {"auto", "double", "mixed", "single"};
+  json_t *phases = json_object();
+  for (int p = 0; p < FMM_N_PHASES; p++) {
+    double seconds = median(runs, b->phase_s[p]);
+    json_object_set_new(phases, fmm_phase_names[p], json_pack("{s:o, s:o, s:o, s:s}", "seconds", number(seconds), "predicted_s", number(info->phase_predicted_s[p]),
+                                                              "limit_s", number(info->phase_limit_s[p]), "precision", precisions[info->precision[p]]));
+  }
+  json_object_set_new(phases, "gather_scatter", json_pack("{s:o}", "seconds", number(median(runs, b->around_s))));
+  return phases;
+}
+
+static json_t *setup_object(const bench *b, const fmm_plan_info *info) {
+  json_t *parts = json_pack("{s:f}", "seconds", info->setup_s);
+  for (int p = 0; p < FMM_N_SETUP_PARTS; p++) json_object_set_new(parts, fmm_setup_part_names[p], number(b->plan->setup->part_s[p]));
+  return parts;
+}
+
+static json_t *memory_object(const bench *b, const fmm_plan_info *info) {
+  struct rusage usage = {0};
+  getrusage(RUSAGE_SELF, &usage);
+  double callers = (double)b->n * (b->options.gradient ? 64 : 40); /* points, densities, results are the caller's */
+  return json_pack("{s:I, s:f, s:f}", "process_peak", (json_int_t)usage.ru_maxrss * 1024, "plan_bytes_per_point", (double)info->host_bytes / (double)b->n,
+                   "peak_bytes_per_point", ((double)fmm_memory_peak() - callers) / (double)b->n);
+}
+
+static json_t *case_object(const bench *b) {
+  const fmm_options *o = &b->options;
+  return json_pack("{s:s, s:I, s:s, s:s, s:f, s:b}", "points", b->read ? b->read : b->dist, "n", (json_int_t)b->n, "densities", b->read ? "of the file" : b->densities, "kernel",
+                   o->kernel, "tolerance", o->tolerance, "gradient", o->gradient);
+}
+
+static fmm_status report(bench *b) {
+  fmm_plan_info info = {.struct_size = sizeof info};
+  int runs = b->runs > 0 && !b->serve ? b->runs : 1;
+  FMM_TRY(fmm_plan_get_info(b->plan, &info));
+  json_t *line = json_pack("{s:o, s:i, s:i, s:f, s:i, s:I, s:i, s:s}", "case", case_object(b), "order", info.order, "leaf", info.leaf_size, "root", info.root_scale, "threads",
+                           info.threads, "leaves", (json_int_t)info.n_leaves, "levels", info.n_levels, "plan_id", info.plan_id);
+  if (b->samples) json_object_set_new(line, "error", number(relative_error(b->samples, b->rows, 1, b->potential, b->exact)));
+  if (b->samples && b->gradient) json_object_set_new(line, "gradient_error", number(relative_error(b->samples, b->rows, 3, b->gradient, b->exact_gradient)));
+  double middle = median(runs, b->total_s);
+  json_object_set_new(line, "evaluation_s", json_pack("{s:f, s:f, s:f, s:i}", "median", middle, "min", b->total_s[0], "max", b->total_s[runs - 1], "runs", b->serve ? 1 : b->runs));
+  json_object_set_new(line, "predicted_s", number(info.predicted_s));
+  json_object_set_new(line, "phases", phases_object(b, &info, runs));
+  json_object_set_new(line, "setup_s", setup_object(b, &info));
+  json_object_set_new(line, "memory", memory_object(b, &info));
+  char *text = json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(5));
+  json_decref(line);
+  if (!text) return FMM_FAIL(FMM_ERR_MEMORY, "no memory for the report");
+  puts(text);
+  free(text);
+  return fflush(stdout) ? FMM_FAIL(FMM_ERR_FILE, "standard output cannot be written") : FMM_OK;
+}
+
+static fmm_status serve(bench *b) {
+  char line[64];
+  while (fgets(line, sizeof line, stdin)) {
+    FMM_TRY(execute_once(b, 0));
+    printf("%.6f\n", b->total_s[0]);
+    fflush(stdout);
+  }
+  return FMM_OK;
+}
+
+int main(int argc, char **argv) {
+  static bench b;
+  fmm_status status = read_options(&b, argc, argv);
+  if (status == FMM_OK) status = obtain_case(&b, (uint64_t)number_of(argc, argv, "seed", 1));
+  if (status == FMM_OK) status = measure(&b);
+  if (status == FMM_OK) status = report(&b);
+  if (status == FMM_OK && b.serve) status = serve(&b);
+  if (status != FMM_OK) fprintf(stderr, "bench-cpu: %s: %s (%s)\n", fmm_status_name(status), fmm_last_error(), fmm_last_error_where());
+  fmm_plan_destroy(&b.plan);
+  double **arrays[] = {&b.points, &b.density, &b.potential, &b.gradient, &b.exact, &b.exact_gradient};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) FMM_FREE(arrays[i]);
+  FMM_FREE(&b.rows);
+  return status == FMM_OK ? 0 : fmm_status_exit_code(status);
+}
