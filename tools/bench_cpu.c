@@ -12,7 +12,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "kernels/simd.h"
 #include "runtime/direct.h"
+#include "runtime/file.h"
 #include "runtime/generate.h"
 #include "runtime/plan.h"
 
@@ -91,31 +93,60 @@ static fmm_status make_case(bench *b, uint64_t seed) {
   return fmm_generate_densities(b->densities, b->n, seed + 1, b->density, 1);
 }
 
-/* Reads or writes n values of `size` bytes each. */
-static int transfer(FILE *file, int writing, void *data, size_t size, int64_t n) {
-  return (writing ? fwrite(data, size, (size_t)n, file) : fread(data, size, (size_t)n, file)) == (size_t)n;
-}
-
 static fmm_status allocate_samples(bench *b) {
   FMM_TRY(FMM_ALLOCATE(&b->rows, b->samples, "samples"));
   FMM_TRY(FMM_ALLOCATE(&b->exact, b->samples, "direct sums"));
   return FMM_ALLOCATE(&b->exact_gradient, 3 * b->samples, "direct sums");
 }
 
-static fmm_status case_file(bench *b, const char *path, int writing) {
-  FILE *file = fopen(path, writing ? "wb" : "rb");
+/* The file's parts after its head, in order. */
+enum { N_PARTS = 5 };
+typedef struct part { void *data; size_t bytes; } part;
+static void list_parts(const bench *b, part parts[N_PARTS]) {
+  size_t n = (size_t)b->n, samples = (size_t)b->samples;
+  parts[0] = (part){b->points, 24 * n}, parts[1] = (part){b->density, 8 * n};
+  parts[2] = (part){b->rows, 8 * samples}, parts[3] = (part){b->exact, 8 * samples}, parts[4] = (part){b->exact_gradient, 24 * samples};
+}
+
+static fmm_status write_case(const bench *b) {
   int64_t head[2] = {b->n, b->samples};
-  if (!file) return FMM_FAIL(FMM_ERR_FILE, "%s cannot be opened", path);
-  int good = transfer(file, writing, head, sizeof *head, 2);
-  if (good && !writing) {
-    b->n = head[0], b->samples = head[1];
-    good = FMM_ALLOCATE(&b->points, 3 * b->n, "points") == FMM_OK && FMM_ALLOCATE(&b->density, b->n, "densities") == FMM_OK && allocate_samples(b) == FMM_OK;
-  }
-  good = good && transfer(file, writing, b->points, 3 * sizeof(double), b->n) && transfer(file, writing, b->density, sizeof(double), b->n) &&
-         transfer(file, writing, b->rows, sizeof(int64_t), b->samples) && transfer(file, writing, b->exact, sizeof(double), b->samples) &&
-         transfer(file, writing, b->exact_gradient, 3 * sizeof(double), b->samples);
-  good = !fclose(file) && good;
-  return good ? FMM_OK : FMM_FAIL(FMM_ERR_FILE, "%s is short, or the disk is full", path);
+  part parts[N_PARTS];
+  fmm_replacement file;
+  list_parts(b, parts);
+  FMM_TRY(fmm_replace_begin(&file, b->write));
+  fmm_status status = fmm_replace_write(&file, head, sizeof head);
+  for (int i = 0; i < N_PARTS && status == FMM_OK; i++) status = fmm_replace_write(&file, parts[i].data, parts[i].bytes);
+  if (status == FMM_OK) status = fmm_replace_commit(&file);
+  fmm_replace_abandon(&file);
+  return status;
+}
+
+static fmm_status read_part(fmm_reader *file, part p) {
+  size_t got;
+  FMM_TRY(fmm_reader_read(file, p.data, p.bytes, &got));
+  return got == p.bytes ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "%s is shorter than its case", file->path);
+}
+
+static fmm_status read_parts(bench *b, fmm_reader *file) {
+  int64_t head[2];
+  part parts[N_PARTS];
+  FMM_TRY(read_part(file, (part){head, sizeof head}));
+  if (head[0] < 1 || head[1] < 1) return FMM_FAIL(FMM_ERR_INPUT, "%s holds no case", b->read);
+  b->n = head[0], b->samples = head[1];
+  FMM_TRY(FMM_ALLOCATE(&b->points, 3 * b->n, "points"));
+  FMM_TRY(FMM_ALLOCATE(&b->density, b->n, "densities"));
+  FMM_TRY(allocate_samples(b));
+  list_parts(b, parts);
+  for (int i = 0; i < N_PARTS; i++) FMM_TRY(read_part(file, parts[i]));
+  return FMM_OK;
+}
+
+static fmm_status read_case(bench *b) {
+  fmm_reader file;
+  FMM_TRY(fmm_reader_open(&file, b->read));
+  fmm_status status = read_parts(b, &file);
+  fmm_reader_close(&file);
+  return status;
 }
 
 /* Direct sums of potential and gradient at sampled rows. */
@@ -147,11 +178,11 @@ done:
 }
 
 static fmm_status obtain_case(bench *b, uint64_t seed) {
-  if (b->read) return case_file(b, b->read, 0);
+  if (b->read) return read_case(b);
   FMM_TRY(make_case(b, seed));
   if (b->samples > 0 && !strcmp(b->options.kernel, "laplace")) FMM_TRY(sum_directly(b));
   else b->samples = 0;
-  return b->write ? case_file(b, b->write, 1) : FMM_OK;
+  return b->write ? write_case(b) : FMM_OK;
 }
 
 /* ---- measuring ---- */
@@ -227,6 +258,7 @@ static fmm_status report(bench *b) {
   FMM_TRY(fmm_plan_get_info(b->plan, &info));
   json_t *line = json_pack("{s:o, s:i, s:i, s:f, s:i, s:I, s:i, s:s}", "case", case_object(b), "order", info.order, "leaf", info.leaf_size, "root", info.root_scale, "threads",
                            info.threads, "leaves", (json_int_t)info.n_leaves, "levels", info.n_levels, "plan_id", info.plan_id);
+  json_object_set_new(line, "simd", json_string(fmm_simd_name(fmm_simd_level())));
   if (b->samples) json_object_set_new(line, "error", number(relative_error(b->samples, b->rows, 1, b->potential, b->exact)));
   if (b->samples && b->gradient) json_object_set_new(line, "gradient_error", number(relative_error(b->samples, b->rows, 3, b->gradient, b->exact_gradient)));
   double middle = median(runs, b->total_s);
