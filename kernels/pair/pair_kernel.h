@@ -1,6 +1,10 @@
 /* The vectorised kernels of one instruction set and accuracy, for every pair interaction of the list. Included once by each of
  * pair_full.c, pair_reduced.c, pair_single.c, pair_coarse.c, which define FMM_PAIR_VARIANT and the accuracy (vector.h).
- * Lanes are over targets: a few vectors of targets stay in registers while the sources are broadcast one after another. */
+ * Lanes are over targets: a few vectors of targets stay in registers while the sources are broadcast one after another.
+ *
+ * Of radial pairs the distance and the root's estimate are taken AHEAD sources before they are used. One pair is a chain of some 45 cycles'
+ * latency, and a core's scheduler holds only two or three pairs' instructions; cut in two, whose parts belong to different sources,
+ * each part finds its operands ready. */
 #include "kernels/pair/pair_simd.h"
 #include "kernels/pair/vector.h"
 
@@ -24,12 +28,24 @@
 #define FMM_PAIR_NAME(name) guarded_##name
 #define FMM_RSQRT(r2) vector_rsqrt_guarded(r2)
 #include "kernels/fmm_pair_list.h"
+#undef FMM_PAIR_NAME
+#undef FMM_RSQRT
+/* Staged: what was measured ahead comes behind the normal. */
+enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4 };
+#define FMM_PAIR_NAME(name) staged_open_##name
+#define FMM_RSQRT(r2) rsqrt_refine(normal[SQUARE], normal[ESTIMATE])
+#include "kernels/fmm_pair_list.h"
+#undef FMM_PAIR_NAME
+#undef FMM_RSQRT
+#define FMM_PAIR_NAME(name) staged_guarded_##name
+#define FMM_RSQRT(r2) where_not_zero(normal[SQUARE], rsqrt_refine(normal[SQUARE], normal[ESTIMATE]))
+#include "kernels/fmm_pair_list.h"
 
 typedef void pair_function(fmm_vector, fmm_vector, fmm_vector, const fmm_vector *, const fmm_vector *, const fmm_scalar *, int, int, fmm_vector *);
 enum { MAX_DENSITIES = FMM_PAIR_MAX_COMPONENTS * FMM_PAIR_MAX_COLUMNS, MAX_SUMS = FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS };
 
-enum { MAX_VECTORS = 2 };
-typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded; } shape;
+enum { MAX_VECTORS = 2, AHEAD = 4 };
+typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, staged; } shape;
 
 /* Coordinates are doubles, int32 quanta whose differences are exact (single), or floats (coarse). */
 #ifdef FMM_SINGLE
@@ -101,39 +117,71 @@ VECTOR_FUNCTION void store_tracking(const fmm_pair_call *call, int i, const lane
 
 typedef struct difference { fmm_vector x, y, z; } difference;
 
-/* Target minus source, noted for the check of single precision. */
-VECTOR_FUNCTION difference difference_of(lane_group *g, shape q, coordinate_vector sx, coordinate_vector sy, coordinate_vector sz) {
-  difference d = {DIFFERENCE(g->x, sx), DIFFERENCE(g->y, sy), DIFFERENCE(g->z, sz)};
+/* Target minus source j. */
+VECTOR_FUNCTION difference difference_of(const fmm_pair_call *call, int64_t j, const lane_group *g, shape q) {
+  const coordinate *px = call->source[0], *py = call->source[1], *pz = call->source[2];
+  const coordinate_vector none = {0};
+  difference d = {DIFFERENCE(g->x, (px[j] - none)), DIFFERENCE(g->y, (py[j] - none)), DIFFERENCE(g->z, (pz[j] - none))};
 #ifdef FMM_SINGLE
   const fmm_vector unit = vector_constant(1 / FMM_PAIR_QUANTA_OF_UNIT);
   if (!q.has_degree) d.x *= unit, d.y *= unit, d.z *= unit;
 #endif
-  track(g, d.x, d.y, d.z, q.guarded);
   return d;
 }
+
+/* What is taken of a source ahead of its turn, for each vector of targets. */
+typedef struct measured { fmm_vector square[MAX_VECTORS], estimate[MAX_VECTORS]; } measured;
+
+/* Nothing of pairs that are not radial but what the check of single precision wants. */
+VECTOR_FUNCTION void measure(const fmm_pair_call *call, int64_t j, shape q, int vectors, lane_group *g, measured *m) {
+#pragma GCC unroll 2
+  for (int v = 0; v < vectors; v++) {
+    difference d = difference_of(call, j, &g[v], q);
+    track(&g[v], d.x, d.y, d.z, q.guarded);
+    if (!q.staged) continue;
+    m->square[v] = d.x * d.x + d.y * d.y + d.z * d.z;
+    m->estimate[v] = rsqrt_estimate(m->square[v]);
+  }
+}
+
+VECTOR_FUNCTION void add_source(const fmm_pair_call *call, int64_t j, const fmm_scalar *params, shape q, pair_function *pair, int vectors,
+                                const lane_group *g, const measured *m, fmm_vector f[][MAX_SUMS]) {
+  fmm_vector s[MAX_DENSITIES], extras[EXTRAS] = {{0}};
+  int n_densities = q.components * q.columns;
+#pragma GCC unroll 16
+  for (int k = 0; k < n_densities; k++) s[k] = broadcast(((const fmm_scalar *)call->density[k])[j]);
+  if (q.takes_normals)
+    for (int k = 0; k < 3; k++) extras[k] = broadcast(((const fmm_scalar *)call->normal[k])[j]);
+#pragma GCC unroll 2
+  for (int v = 0; v < vectors; v++) {
+    difference d = difference_of(call, j, &g[v], q);
+    if (q.staged) extras[SQUARE] = m->square[v], extras[ESTIMATE] = m->estimate[v];
+    pair(d.x, d.y, d.z, s, extras, params, q.columns, q.gradient, f[v]);
+  }
+}
+
+/* Calls measure for every source of [begin, end) AHEAD of its act; both see constants only. */
+#define FOR_SOURCES(begin, end, staged, MEASURE, ACT)                          \
+  do {                                                                         \
+    measured ring[AHEAD];                                                      \
+    const int64_t ahead_ = (staged) ? AHEAD : 0, first_ = (end) - ahead_;       \
+    for (int64_t j = (begin); j < (begin) + ahead_ && j < (end); j++) MEASURE(j, &ring[j % AHEAD]); \
+    int64_t j_ = (begin);                                                      \
+    for (; j_ < first_; j_++) {                                                \
+      measured now = ring[j_ % AHEAD];                                         \
+      MEASURE(j_ + ahead_, (staged) ? &ring[j_ % AHEAD] : &now);               \
+      ACT(j_, &now);                                                           \
+    }                                                                          \
+    for (; j_ < (end); j_++) ACT(j_, &ring[j_ % AHEAD]);                        \
+  } while (0)
 
 /* Sources [begin, end) onto `vectors` vectors of targets. */
 VECTOR_FUNCTION void sum_sources(const fmm_pair_call *call, int64_t begin, int64_t end, const fmm_scalar *params, shape q, pair_function *pair,
                                  int vectors, lane_group *g, fmm_vector f[][MAX_SUMS]) {
-  const coordinate *px = call->source[0], *py = call->source[1], *pz = call->source[2];
-  const coordinate_vector none = {0};
-  const fmm_scalar *density[MAX_DENSITIES];
-  int n_densities = q.components * q.columns;
-#pragma GCC unroll 16
-  for (int k = 0; k < n_densities; k++) density[k] = call->density[k];
-  for (int64_t j = begin; j < end; j++) {
-    fmm_vector s[MAX_DENSITIES], normal[3] = {{0}};
-    const coordinate_vector sx = px[j] - none, sy = py[j] - none, sz = pz[j] - none;
-#pragma GCC unroll 16
-    for (int k = 0; k < n_densities; k++) s[k] = broadcast(density[k][j]);
-    if (q.takes_normals)
-      for (int k = 0; k < 3; k++) normal[k] = broadcast(((const fmm_scalar *)call->normal[k])[j]);
-#pragma GCC unroll 2
-    for (int v = 0; v < vectors; v++) {
-      difference d = difference_of(&g[v], q, sx, sy, sz);
-      pair(d.x, d.y, d.z, s, normal, params, q.columns, q.gradient, f[v]);
-    }
-  }
+#define MEASURE(j, m) measure(call, j, q, vectors, g, m)
+#define ACT(j, m) add_source(call, j, params, q, pair, vectors, g, m, f)
+  FOR_SOURCES(begin, end, q.staged, MEASURE, ACT);
+#undef ACT
 }
 
 /* All sources onto `vectors` (1 .. MAX_VECTORS) vectors of targets from the i-th on. Constant arguments after inlining. */
@@ -168,14 +216,15 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
   (shape) {                                                                                                                       \
     .components = info_##name.components, .values = info_##name.outputs * (with_gradient ? 4 : 1), .takes_normals = info_##name.takes_normals, \
     .has_degree = info_##name.has_degree,                                                                                         \
-    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded                                                                          \
+    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded, .staged = info_##name.radial                                           \
   }
+#define FORM(name, kind) (info_##name.radial ? staged_##kind##_##name : kind##_##name)
 #define DEFINE_KERNELS(name, gradient)                                                                                             \
-  static void name##_##gradient##_1(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 0), open_##name); }         \
-  static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient, 0), open_##name); }         \
-  static void name##_##gradient##_4(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 4, gradient, 0), open_##name); }         \
-  static void name##_##gradient##_guarded(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 1), guarded_##name); } \
-  static void name##_##gradient##_both(const fmm_pair_call *call) { sum_block_both(call, SHAPE(name, 1, gradient, 0), open_##name); }
+  static void name##_##gradient##_1(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 0), FORM(name, open)); }         \
+  static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient, 0), FORM(name, open)); }         \
+  static void name##_##gradient##_4(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 4, gradient, 0), FORM(name, open)); }         \
+  static void name##_##gradient##_guarded(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 1), FORM(name, guarded)); } \
+  static void name##_##gradient##_both(const fmm_pair_call *call) { sum_block_both(call, SHAPE(name, 1, gradient, 0), FORM(name, open)); }
 #define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1)
 FMM_PAIR_LIST(DEFINE_PAIR)
 

@@ -25,29 +25,31 @@ VECTOR_FUNCTION fmm_vector lane_sums(const fmm_vector *rows) {
   return v[0];
 }
 
-/* Sources [begin, end) and `vectors` vectors of targets, onto each other. t: densities of the targets. */
+/* Source j and `vectors` vectors of targets, onto each other. t: densities of the targets. */
+VECTOR_FUNCTION void add_source_both(const fmm_pair_call *call, int64_t j, const fmm_scalar *params, shape q, pair_function *pair, int vectors,
+                                     const lane_group *g, const measured *m, fmm_vector f[][MAX_SUMS], fmm_vector t[][FMM_PAIR_MAX_COMPONENTS]) {
+  fmm_vector s[FMM_PAIR_MAX_COMPONENTS], back[FMM_PAIR_MAX_VALUES], extras[EXTRAS] = {{0}}, *lanes = (fmm_vector *)call->lanes + j * q.values;
+#pragma GCC unroll 4
+  for (int k = 0; k < q.components; k++) s[k] = broadcast(((const fmm_scalar *)call->density[k])[j]);
+#pragma GCC unroll 12
+  for (int k = 0; k < q.values; k++) back[k] = lanes[k];
+#pragma GCC unroll 2
+  for (int v = 0; v < vectors; v++) {
+    difference d = difference_of(call, j, &g[v], q);
+    if (q.staged) extras[SQUARE] = m->square[v], extras[ESTIMATE] = m->estimate[v];
+    pair(d.x, d.y, d.z, s, extras, params, 1, q.gradient, f[v]);
+    pair(-d.x, -d.y, -d.z, t[v], extras, params, 1, q.gradient, back);
+  }
+#pragma GCC unroll 12
+  for (int k = 0; k < q.values; k++) lanes[k] = back[k];
+}
+
 VECTOR_FUNCTION void sum_sources_both(const fmm_pair_call *call, int64_t begin, int64_t end, const fmm_scalar *params, shape q, pair_function *pair,
                                       int vectors, lane_group *g, fmm_vector f[][MAX_SUMS], fmm_vector t[][FMM_PAIR_MAX_COMPONENTS]) {
-  const coordinate *px = call->source[0], *py = call->source[1], *pz = call->source[2];
-  const coordinate_vector none = {0};
-  const fmm_vector normal[3] = {{0}};
-  fmm_vector *lanes = call->lanes;
-  for (int64_t j = begin; j < end; j++) {
-    fmm_vector s[FMM_PAIR_MAX_COMPONENTS], back[FMM_PAIR_MAX_VALUES];
-    const coordinate_vector sx = px[j] - none, sy = py[j] - none, sz = pz[j] - none;
-#pragma GCC unroll 4
-    for (int k = 0; k < q.components; k++) s[k] = broadcast(((const fmm_scalar *)call->density[k])[j]);
-#pragma GCC unroll 12
-    for (int k = 0; k < q.values; k++) back[k] = lanes[j * q.values + k];
-#pragma GCC unroll 2
-    for (int v = 0; v < vectors; v++) {
-      difference d = difference_of(&g[v], q, sx, sy, sz);
-      pair(d.x, d.y, d.z, s, normal, params, 1, q.gradient, f[v]);
-      pair(-d.x, -d.y, -d.z, t[v], normal, params, 1, q.gradient, back);
-    }
-#pragma GCC unroll 12
-    for (int k = 0; k < q.values; k++) lanes[j * q.values + k] = back[k];
-  }
+#define ACT(j, m) add_source_both(call, j, params, q, pair, vectors, g, m, f, t)
+  FOR_SOURCES(begin, end, q.staged, MEASURE, ACT);
+#undef ACT
+#undef MEASURE
 }
 
 VECTOR_FUNCTION void sum_group_both(const fmm_pair_call *call, int i, int vectors, shape q, pair_function *pair) {

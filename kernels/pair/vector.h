@@ -3,6 +3,7 @@
  *
  * Reciprocal square root: hardware estimate y with h = 1 - r2 y^2, then y (1-h)^(-1/2) by its series, as many terms as the estimate
  * needs: |h| <= 2^-10.4 (AVX2: rsqrtps, 1.5*2^-12) or 2^-13 (AVX-512: rsqrt14); (1-h)^(-1/2) = 1 + h/2 + 3h^2/8 + 5h^3/16 + 35h^4/128...
+ * In two steps, so that a loop may take the estimate of a later pair while it refines that of an earlier one (pair_kernel.h).
  * In AVX2 doubles the estimate has 24 bits or fewer, so y^2 is exact. Out of a float's range (r2 < 2^-126) it gives inf or NaN, which the
  * engine finds in the sums and repairs; see pair_sums.c. */
 #include <stdint.h>
@@ -45,11 +46,18 @@ VECTOR_FUNCTION fmm_vector rsqrt_estimate(fmm_vector r2) { return (fmm_vector)_m
 VECTOR_FUNCTION fmm_vector rsqrt_estimate(fmm_vector r2) {
   return (fmm_vector)_mm256_cvtps_pd(_mm_rsqrt_ps(_mm256_cvtpd_ps((__m256d)r2)));
 }
+#else
+VECTOR_FUNCTION fmm_vector rsqrt_estimate(fmm_vector r2) {
+  fmm_vector y;
+  for (int i = 0; i < LANES; i++) y[i] = 1 / (fmm_scalar)sqrt(r2[i]);
+  return y;
+}
 #endif
 
-VECTOR_FUNCTION fmm_vector vector_rsqrt(fmm_vector r2) {
+/* 1/sqrt(r2) from its estimate y. */
+VECTOR_FUNCTION fmm_vector rsqrt_refine(fmm_vector r2, fmm_vector y) {
 #if defined(FMM_SIMD_AVX2_BUILD) || defined(FMM_SIMD_AVX512_BUILD)
-  fmm_vector y = rsqrt_estimate(r2), h = vector_constant(1) - r2 * (y * y);
+  fmm_vector h = vector_constant(1) - r2 * (y * y);
 #if defined(FMM_COARSE) && defined(FMM_SIMD_AVX512_BUILD)
   (void)h;
   return y;
@@ -61,11 +69,11 @@ VECTOR_FUNCTION fmm_vector vector_rsqrt(fmm_vector r2) {
   return y + (y * h) * (vector_constant(0.5) + h * (vector_constant(0.375) + h * (vector_constant(0.3125) + h * vector_constant(0.2734375))));
 #endif
 #else
-  fmm_vector y;
-  for (int i = 0; i < LANES; i++) y[i] = 1 / (fmm_scalar)sqrt(r2[i]);
+  (void)r2;
   return y;
 #endif
 }
+VECTOR_FUNCTION fmm_vector vector_rsqrt(fmm_vector r2) { return rsqrt_refine(r2, rsqrt_estimate(r2)); }
 
 #if defined(FMM_SIMD_AVX512_BUILD) && defined(FMM_SINGLE)
 VECTOR_FUNCTION fmm_vector vector_min(fmm_vector a, fmm_vector b) { return (fmm_vector)_mm512_min_ps((__m512)a, (__m512)b); }
@@ -79,7 +87,8 @@ VECTOR_FUNCTION fmm_vector vector_min(fmm_vector a, fmm_vector b) {
 #endif
 
 /* vector_rsqrt, and 0 at distance zero. */
-VECTOR_FUNCTION fmm_vector vector_rsqrt_guarded(fmm_vector r2) { return (fmm_vector)((fmm_mask)vector_rsqrt(r2) & (r2 != 0)); }
+VECTOR_FUNCTION fmm_vector where_not_zero(fmm_vector r2, fmm_vector y) { return (fmm_vector)((fmm_mask)y & (r2 != 0)); }
+VECTOR_FUNCTION fmm_vector vector_rsqrt_guarded(fmm_vector r2) { return where_not_zero(r2, vector_rsqrt(r2)); }
 
 /* exp(x) = 2^n exp(f), |f| <= ln(2)/2, n rounded by adding 1.5 * 2^(mantissa bits); ln 2 in two parts (Cody & Waite, Software Manual for the
  * Elementary Functions, 1980, ch. 6); exp(f) by its series, cut where the next term is below the accuracy. Results below the smallest
