@@ -23,7 +23,7 @@ typedef void fmm_pair_range_function(const fmm_pair_sum *sum, fmm_pair_block *b,
 fmm_pair_range_function fmm_pair_range_double, fmm_pair_range_reference;
 
 /* Single precision works on pieces gathered from several ranges, so that short ranges share the cost of a piece. */
-enum { FMM_PAIR_PIECE = 256, FMM_PAIR_PARTS = 32 };
+enum { FMM_PAIR_PIECE = 1024, FMM_PAIR_PARTS = 32 };
 typedef struct fmm_pair_parts {
   int n;
   int64_t n_sources;

@@ -44,6 +44,11 @@ enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4 };
 typedef void pair_function(fmm_vector, fmm_vector, fmm_vector, const fmm_vector *, const fmm_vector *, const fmm_scalar *, int, int, fmm_vector *);
 enum { MAX_DENSITIES = FMM_PAIR_MAX_COMPONENTS * FMM_PAIR_MAX_COLUMNS, MAX_SUMS = FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS };
 
+#if defined(FMM_SIMD_AVX512_BUILD)
+enum { STAGED = 0 }; /* cores with it have larger schedulers: nothing gained, 8 % lost with gradient */
+#else
+enum { STAGED = 1 };
+#endif
 enum { MAX_VECTORS = 2, AHEAD = 4 };
 typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, staged; } shape;
 
@@ -216,9 +221,9 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
   (shape) {                                                                                                                       \
     .components = info_##name.components, .values = info_##name.outputs * (with_gradient ? 4 : 1), .takes_normals = info_##name.takes_normals, \
     .has_degree = info_##name.has_degree,                                                                                         \
-    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded, .staged = info_##name.radial                                           \
+    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded, .staged = STAGED && info_##name.radial                                        \
   }
-#define FORM(name, kind) (info_##name.radial ? staged_##kind##_##name : kind##_##name)
+#define FORM(name, kind) (STAGED && info_##name.radial ? staged_##kind##_##name : kind##_##name)
 #define DEFINE_KERNELS(name, gradient)                                                                                             \
   static void name##_##gradient##_1(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 0), FORM(name, open)); }         \
   static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient, 0), FORM(name, open)); }         \
