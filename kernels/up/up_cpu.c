@@ -2,22 +2,10 @@
  * level from the finest. Boxes go through the translations in blocks of FMM_LANES (kernels/translate.h); a parent's eight children cost one
  * n x n product. Boxes without sources, and levels above FMM_FIRST_FAR_LEVEL, keep zeros. Translations are double in every precision; the
  * pair sums follow the phase's. Reference: Ying, Biros, Zorin 2004, section 3.2. */
-#include <omp.h>
 #include <string.h>
 
-#include "kernels/level_items.h"
+#include "kernels/level_blocks.h"
 #include "kernels/pair/pair_sums.h"
-#include "kernels/phase.h"
-
-/* Blocks of a thread: 8 children, natural and regrouped, coefficients; then three planes of a surface. */
-enum { BLOCKS = 8 + 3 };
-typedef struct workspace {
-  fmm_level_items items;
-  double *blocks;          /* [thread][BLOCKS][n][FMM_LANES] */
-  double *planes;          /* [thread][3 n_surface] */
-} workspace;
-
-static size_t block_doubles(const fmm_state *state) { return (size_t)state->operators->n * FMM_LANES; }
 
 /* Check potentials of a leaf's sources, left in the leaf's place of up_equivalent. */
 static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t box, double *planes) {
@@ -36,112 +24,52 @@ static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t bo
   fmm_pair_sum_add(sum, &targets, 1, &sources);
 }
 
-/* check potentials -> equivalent densities, in place in up_equivalent. */
-static void invert_leaves(const fmm_state *state, const fmm_translate_kernels *k, int level, const fmm_lane_block *lanes, double *work) {
-  const fmm_operators *o = state->operators;
-  const fmm_level_operators *set = fmm_operators_at(o, level);
-  size_t size = block_doubles(state);
-  double *natural = work, *regrouped = work + size, *coefficients = work + 2 * size;
-  double factor = 1 / fmm_operators_scale(o, fmm_half_width(state->tree, level));
-  fmm_lanes_gather(lanes, o->n, state->n_columns, state->up_equivalent, factor, natural);
-  k->regroup(o, natural, regrouped);
-  fmm_translate_square(k, o, set->up_first, regrouped, coefficients);
-  fmm_translate_square(k, o, set->up_second, coefficients, regrouped);
-  k->spread(o, regrouped, natural);
-  fmm_lanes_scatter(lanes, o->n, state->n_columns, natural, 1, 0, state->up_equivalent);
+/* In place in up_equivalent. */
+static void invert_leaves(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
+  fmm_invert_leaves(t, set->up_first, set->up_second, level, lanes, t->state->up_equivalent, t->state->up_equivalent);
 }
 
-/* The lanes' children in one octant; -1 where there is none with sources. */
-static void children_of(const fmm_tree *tree, const fmm_lane_block *parents, int octant, fmm_lane_block *children) {
-  *children = *parents;
-  for (int l = 0; l < parents->n_lanes; l++) {
-    children->box[l] = -1;
-    int32_t first = tree->first_child[parents->box[l]];
-    for (int32_t c = first; c < first + tree->n_children[parents->box[l]]; c++)
-      if (tree->octant[c] == octant && tree->source_end[c] > tree->source_begin[c]) children->box[l] = c;
-  }
-}
-
-static void merge_children(const fmm_state *state, const fmm_translate_kernels *k, int level, const fmm_lane_block *lanes, double *work) {
+static void merge_children(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
+  const fmm_state *state = t->state;
   const fmm_operators *o = state->operators;
-  const fmm_level_operators *set = fmm_operators_at(o, level);
-  size_t size = block_doubles(state);
-  double *z = work, *natural = work + 8 * size, *regrouped = natural + size, *coefficients = regrouped + size;
+  double *z = t->block[0], *natural = t->block[8], *regrouped = t->block[9], *coefficients = t->block[10];
   for (int c = 0; c < 8; c++) {
     fmm_lane_block children;
-    children_of(state->tree, lanes, c, &children);
+    fmm_lanes_children(t, lanes, c, &children);
     fmm_lanes_gather(&children, o->n, state->n_columns, state->up_equivalent, 1, natural);
-    k->regroup(o, natural, z + (size_t)c * size);
+    t->k->regroup(o, natural, t->block[c]);
   }
-  fmm_translate_m2m(k, o, set, z, coefficients);
-  fmm_translate_square(k, o, set->up_second, coefficients, regrouped);
-  k->spread(o, regrouped, natural);
+  fmm_translate_m2m(t->k, o, set, z, coefficients);
+  fmm_translate_square(t->k, o, set->up_second, coefficients, regrouped);
+  t->k->spread(o, regrouped, natural);
   fmm_lanes_scatter(lanes, o->n, state->n_columns, natural, 1, 0, state->up_equivalent);
-}
-
-typedef void block_step(const fmm_state *state, const fmm_translate_kernels *k, int level, const fmm_lane_block *lanes, double *work);
-
-/* All blocks of a level's items; called by every thread of the team, ends with a barrier. */
-static void for_level(const fmm_state *state, const fmm_translate_kernels *k, int level, const int32_t *item, int64_t n_items, block_step *step, double *work) {
-  int64_t n_blocks = fmm_n_lane_blocks(n_items, state->n_columns);
-#pragma omp for schedule(dynamic, 1)
-  for (int64_t b = 0; b < n_blocks; b++) {
-    fmm_lane_block lanes;
-    fmm_lane_block_of(&lanes, item, n_items, state->n_columns, b);
-    step(state, k, level, &lanes, work);
-  }
 }
 
 static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
-  const workspace *w = state->workspace[FMM_PHASE_UP];
-  const fmm_level_items *items = &w->items;
-  const fmm_translate_kernels *k = fmm_translate_find();
-  int n_levels = state->tree->n_levels;
   fmm_pair_sum sum;
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, 0, fmm_surface_precision(state, FMM_PHASE_UP),
                        fmm_surface_tolerance(state));
 #pragma omp parallel num_threads(state->threads)
   {
-    double *work = w->blocks + (size_t)omp_get_thread_num() * BLOCKS * block_doubles(state);
-    double *planes = w->planes + (size_t)omp_get_thread_num() * 3 * (size_t)state->operators->n_surface;
+    fmm_level_worker t = fmm_level_worker_of(state, FMM_PHASE_UP);
+    const fmm_level_items *items = &t.w->items;
 #pragma omp for schedule(dynamic, 4)
-    for (int64_t i = items->leaf_begin[0]; i < items->leaf_begin[FMM_MAX_LEVELS]; i++) sum_leaf(state, &sum, items->box[i], planes);
-    for (int l = n_levels - 1; l >= FMM_FIRST_FAR_LEVEL; l--) {
-      for_level(state, k, l, items->box + items->leaf_begin[l], items->leaf_begin[l + 1] - items->leaf_begin[l], invert_leaves, work);
-      for_level(state, k, l, items->box + items->parent_begin[l], items->parent_begin[l + 1] - items->parent_begin[l], merge_children, work);
+    for (int64_t i = items->leaf_begin[0]; i < items->leaf_begin[FMM_MAX_LEVELS]; i++) sum_leaf(state, &sum, items->box[i], t.planes);
+    for (int l = state->tree->n_levels - 1; l >= FMM_FIRST_FAR_LEVEL; l--) {
+      fmm_for_level_leaves(&t, l, invert_leaves);
+      fmm_for_level_parents(&t, l, merge_children);
     }
   }
   return FMM_OK;
 }
 
-static void release(fmm_state *state) {
-  workspace *w = state->workspace[FMM_PHASE_UP];
-  if (!w) return;
-  fmm_level_items_free(&w->items);
-  FMM_FREE(&w->blocks);
-  FMM_FREE(&w->planes);
-  FMM_FREE(&state->workspace[FMM_PHASE_UP]);
-}
-
 static fmm_status reserve(fmm_state *state) {
-  workspace *w = NULL;
-  fmm_status status = FMM_OK;
-  size_t threads = (size_t)state->threads;
-  FMM_TRY(FMM_ALLOCATE_ZERO(&w, 1, "up workspace"));
-  state->workspace[FMM_PHASE_UP] = w;
-  FMM_CHECK(fmm_level_items_create(&w->items, state->tree, state->tree->source_begin, state->tree->source_end));
-  FMM_CHECK(FMM_ALLOCATE(&w->blocks, threads * BLOCKS * block_doubles(state), "up blocks"));
-  FMM_CHECK(FMM_ALLOCATE(&w->planes, threads * 3 * (size_t)state->operators->n_surface, "up surfaces"));
+  FMM_TRY(fmm_level_blocks_reserve(state, FMM_PHASE_UP, state->tree->source_begin, state->tree->source_end));
   memset(state->up_equivalent, 0, (size_t)state->tree->n_boxes * (size_t)state->n_columns * (size_t)state->operators->n * sizeof *state->up_equivalent);
-done:
-  if (status != FMM_OK) release(state);
-  return status;
+  return FMM_OK;
 }
 
-static size_t bytes(const fmm_state *state) {
-  return sizeof(workspace) + (size_t)state->tree->n_boxes * sizeof(int32_t) +
-         (size_t)state->threads * (BLOCKS * block_doubles(state) + 3 * (size_t)state->operators->n_surface) * sizeof(double);
-}
+static void release(fmm_state *state) { fmm_level_blocks_release(state, FMM_PHASE_UP); }
 
 const fmm_phase_impl fmm_up_cpu = {.phase = FMM_PHASE_UP, .device = FMM_DEVICE_CPU, .name = "up_cpu", .reserve = reserve, .release = release,
-                                   .bytes = bytes, .run = run};
+                                   .bytes = fmm_level_blocks_bytes, .run = run};

@@ -1,0 +1,82 @@
+/* Levels in blocks of lanes (level_blocks.h). The cut into blocks depends on the tree alone, never on the threads. */
+#include "kernels/level_blocks.h"
+
+#include <omp.h>
+
+static size_t block_doubles(const fmm_state *state) { return (size_t)state->operators->n * FMM_LANES; }
+
+fmm_status fmm_level_blocks_reserve(fmm_state *state, fmm_phase phase, const int64_t *begin, const int64_t *end) {
+  fmm_level_blocks *w = NULL;
+  fmm_status status = FMM_OK;
+  size_t threads = (size_t)state->threads;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&w, 1, "workspace of the levels"));
+  state->workspace[phase] = w;
+  w->begin = begin, w->end = end;
+  FMM_CHECK(fmm_level_items_create(&w->items, state->tree, begin, end));
+  FMM_CHECK(FMM_ALLOCATE(&w->blocks, threads * FMM_BLOCKS_A_THREAD * block_doubles(state), "blocks of boxes"));
+  FMM_CHECK(FMM_ALLOCATE(&w->planes, threads * 3 * (size_t)state->operators->n_surface, "surfaces of leaves"));
+done:
+  if (status != FMM_OK) fmm_level_blocks_release(state, phase);
+  return status;
+}
+
+void fmm_level_blocks_release(fmm_state *state, fmm_phase phase) {
+  fmm_level_blocks *w = state->workspace[phase];
+  if (!w) return;
+  fmm_level_items_free(&w->items);
+  FMM_FREE(&w->blocks);
+  FMM_FREE(&w->planes);
+  FMM_FREE(&state->workspace[phase]);
+}
+
+size_t fmm_level_blocks_bytes(const fmm_state *state) {
+  return sizeof(fmm_level_blocks) + (size_t)state->tree->n_boxes * sizeof(int32_t) +
+         (size_t)state->threads * (FMM_BLOCKS_A_THREAD * block_doubles(state) + 3 * (size_t)state->operators->n_surface) * sizeof(double);
+}
+
+fmm_level_worker fmm_level_worker_of(const fmm_state *state, fmm_phase phase) {
+  size_t thread = (size_t)omp_get_thread_num();
+  fmm_level_worker t = {.state = state, .w = state->workspace[phase], .k = fmm_translate_find()};
+  for (size_t i = 0; i < FMM_BLOCKS_A_THREAD; i++) t.block[i] = t.w->blocks + (thread * FMM_BLOCKS_A_THREAD + i) * block_doubles(state);
+  t.planes = t.w->planes + thread * 3 * (size_t)state->operators->n_surface;
+  return t;
+}
+
+static void for_items(const fmm_level_worker *t, int level, const int64_t begin[], fmm_block_step *step) {
+  const int32_t *item = t->w->items.box + begin[level];
+  int64_t n_items = begin[level + 1] - begin[level], n_blocks = fmm_n_lane_blocks(n_items, t->state->n_columns);
+  const fmm_level_operators *set = fmm_operators_at(t->state->operators, level);
+#pragma omp for schedule(dynamic, 1)
+  for (int64_t b = 0; b < n_blocks; b++) {
+    fmm_lane_block lanes;
+    fmm_lane_block_of(&lanes, item, n_items, t->state->n_columns, b);
+    step(t, set, level, &lanes);
+  }
+}
+
+void fmm_for_level_leaves(const fmm_level_worker *t, int level, fmm_block_step *step) { for_items(t, level, t->w->items.leaf_begin, step); }
+void fmm_for_level_parents(const fmm_level_worker *t, int level, fmm_block_step *step) { for_items(t, level, t->w->items.parent_begin, step); }
+
+void fmm_lanes_children(const fmm_level_worker *t, const fmm_lane_block *parents, int octant, fmm_lane_block *children) {
+  const fmm_tree *tree = t->state->tree;
+  *children = *parents;
+  for (int l = 0; l < parents->n_lanes; l++) {
+    children->box[l] = -1;
+    int32_t first = tree->first_child[parents->box[l]];
+    for (int32_t c = first; c < first + tree->n_children[parents->box[l]]; c++)
+      if (tree->octant[c] == octant && t->w->end[c] > t->w->begin[c]) children->box[l] = c;
+  }
+}
+
+void fmm_invert_leaves(const fmm_level_worker *t, const fmm_panels first[8], const fmm_panels second[8], int level, const fmm_lane_block *lanes,
+                       const double *from, double *to) {
+  const fmm_operators *o = t->state->operators;
+  double *natural = t->block[0], *regrouped = t->block[1], *coefficients = t->block[2];
+  double factor = 1 / fmm_operators_scale(o, fmm_half_width(t->state->tree, level));
+  fmm_lanes_gather(lanes, o->n, t->state->n_columns, from, factor, natural);
+  t->k->regroup(o, natural, regrouped);
+  fmm_translate_square(t->k, o, first, regrouped, coefficients);
+  fmm_translate_square(t->k, o, second, coefficients, regrouped);
+  t->k->spread(o, regrouped, natural);
+  fmm_lanes_scatter(lanes, o->n, t->state->n_columns, natural, 1, 0, to);
+}
