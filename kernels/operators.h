@@ -94,8 +94,13 @@ fmm_status fmm_operators_dense(const fmm_operators *o, const fmm_level_operators
 fmm_status fmm_far_field_error(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, fmm_density_sign sign,
                                int gradient, int threads, double *error);
 
-/* Smallest order whose expected error for this kind of densities, of potentials and (gradient nonzero) gradients, is within tolerance; the
- * largest, FMM_MAX_ORDER, when none is. Milliseconds at 6 digits; remembers what it measured. */
+/* Smallest order whose expected error for this kind of densities, of potentials and (gradient nonzero) gradients, is within tolerance; when none
+ * is, the one with the smallest error of those tried. *expected: its expected error, so that the caller can tell. Milliseconds at 6 digits, longer for more;
+ * remembers what it measured. */
 fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
-                                   double root_half_width, int *order);
+                                   double root_half_width, int *order, double *expected);
+
+/* An order that no order within tolerance is below, from the error of the lowest and the fastest decay there can be: milliseconds always. */
+fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
+                           double root_half_width, int *bound);
 #endif

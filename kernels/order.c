@@ -7,7 +7,7 @@
 
 #include "kernels/operators.h"
 
-enum { LEAST_ORDER = 2, MEMORY = 128, LEVELS = 5, LEVEL_STEP = 3 };
+enum { LEAST_ORDER = 2, MEMORY = 128, LEVELS = 5, LEVEL_STEP = 3, MOST_WORSE = 2 };
 
 typedef struct measurement {
   const fmm_pair *pair;
@@ -61,19 +61,40 @@ static fmm_status measure_all(measurement m, double root_half_width, int gradien
   return FMM_OK;
 }
 
-fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
-                                   double root_half_width, int *order) {
-  const double fastest = 2 * log(FMM_INNER_RADIUS / fmm_outer_radius(pair->info, FMM_MIN_ORDER));
+static measurement first_of(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], fmm_density_sign sign) {
   measurement m = {.pair = pair, .order = LEAST_ORDER, .sign = sign};
   for (int i = 0; i < pair->info->n_params; i++) m.params[i] = params[i];
-  for (;;) {
-    double error;
+  return m;
+}
+
+/* As far as the fastest decay allows. Surfaces come nearer with the order, so that of this order is the fastest of all that follow. */
+static int next_order(const measurement *m, double error, double tolerance) {
+  const double fastest = 2 * log(FMM_INNER_RADIUS / fmm_outer_radius(m->pair->info, m->order));
+  double step = floor(log(tolerance / error) / fastest);
+  return step < FMM_MAX_ORDER - m->order ? m->order + (step > 1 ? (int)step : 1) : FMM_MAX_ORDER;
+}
+
+fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
+                           double root_half_width, int *bound) {
+  measurement m = first_of(pair, params, sign);
+  double error;
+  FMM_TRY(measure_all(m, root_half_width, gradient, &error));
+  *bound = error <= tolerance ? m.order : next_order(&m, error, tolerance);
+  return FMM_OK;
+}
+
+fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
+                                   double root_half_width, int *order, double *expected) {
+  measurement m = first_of(pair, params, sign);
+  double error, least = INFINITY;
+  int best = m.order;
+  for (int worse = 0;; m.order = next_order(&m, error, tolerance)) {
     FMM_TRY(measure_all(m, root_half_width, gradient, &error));
-    if (error <= tolerance || m.order == FMM_MAX_ORDER) break;
-    int step = (int)floor(log(tolerance / error) / fastest);
-    m.order += step > 1 ? step : 1;
-    if (m.order > FMM_MAX_ORDER) m.order = FMM_MAX_ORDER;
+    worse = error < least ? 0 : worse + 1;
+    if (error < least) least = error, best = m.order;
+    if (error <= tolerance || m.order == FMM_MAX_ORDER || worse == MOST_WORSE) break; /* rounding takes over where orders no longer help */
   }
-  *order = m.order;
+  *order = best;
+  *expected = least;
   return FMM_OK;
 }

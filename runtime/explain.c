@@ -47,10 +47,13 @@ fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity,
   const fmm_setup *s = plan->setup;
   const fmm_plan_info *i = &s->info;
   text t = {capacity ? buffer : NULL, capacity, 0};
+  char order[80] = "direct sums only, no order";
+  if (i->order && isnan(i->expected_error)) snprintf(order, sizeof order, "order %d (%d surface points)", i->order, fmm_surface_size(i->order));
+  else if (i->order) snprintf(order, sizeof order, "order %d (%d surface points, error of at most %.1e expected)", i->order, fmm_surface_size(i->order), i->expected_error);
   say(&t, "plan %s: kernel %s, tolerance %g, %s\n", i->plan_id, plan->pair->info->name, plan->options.tolerance,
       plan->options.gradient ? "potential and gradient" : "potential");
-  say(&t, "%lld sources, %lld targets; order %d (%d surface points); leaf size %d, root scale %.4g: %lld leaves, %lld boxes, %d levels%s\n", (long long)i->n_sources,
-      (long long)i->n_targets, i->order, fmm_surface_size(i->order), i->leaf_size, i->root_scale, (long long)i->n_leaves, (long long)i->n_boxes, i->n_levels,
+  say(&t, "%lld sources, %lld targets; %s; leaf size %d, root scale %.4g: %lld leaves, %lld boxes, %d levels%s\n", (long long)i->n_sources,
+      (long long)i->n_targets, order, i->leaf_size, i->root_scale, (long long)i->n_leaves, (long long)i->n_boxes, i->n_levels,
       s->n_nested ? ", clusters below the finest cell" : "");
   const char *refusal = plan->binding ? fmm_binding_refusal(plan->binding) : "that was not asked";
   say(&t, "%d threads, %s%s%s; %.1f MB on the host; machine profile: %s\n", i->threads, refusal ? "not bound (" : "bound one to a core while it works",

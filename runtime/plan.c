@@ -44,7 +44,7 @@ fmm_status fmm_plan_create_with(fmm_plan **plan, const fmm_options *options, con
   return status;
 }
 
-fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, const fmm_setup *setup) {
+fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, fmm_setup *setup) {
   fmm_plan *p = NULL;
   FMM_TRY(FMM_ALLOCATE_ZERO(&p, 1, "a cluster's plan"));
   p->options = outer->options;
@@ -58,6 +58,7 @@ fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, const 
   p->machine = outer->machine;
   p->threads = outer->threads;
   p->nesting = outer->nesting + 1;
+  p->pool = outer->pool ? outer->pool : &setup->pool;
   *plan = p;
   return FMM_OK;
 }

@@ -5,7 +5,9 @@
 #include "kernels/phase.h"
 #include "model/model.h"
 #include "runtime/binding.h"
+#include "runtime/choose_order.h"
 #include "runtime/gpu.h"
+#include "runtime/operator_pool.h"
 #include "runtime/trace.h"
 #include "sched/sched.h"
 
@@ -27,7 +29,9 @@ typedef struct fmm_setup {
   fmm_tree tree;
   fmm_lists lists;
   fmm_counts counts;
-  fmm_operators *operators;
+  const fmm_operators *operators;      /* of the pool; NULL without a far field */
+  size_t operator_bytes;               /* of those that were made for this set-up */
+  fmm_operator_pool pool;              /* the outermost plan's: also its clusters' */
   double params[FMM_MAX_PARAMS];       /* in scaled coordinates */
   double factor, gradient_factor;      /* scaled results -> the caller's units */
   fmm_cost_table costs;
@@ -44,6 +48,7 @@ typedef struct fmm_setup {
   fmm_nested *nested;
   int32_t n_nested;
   int far_field;                       /* nonzero: some V, W or X pair exists; else there are no operators and only U runs */
+  double expected_error;               /* of the order chosen; NaN when none was */
   int n_density_planes, n_result_planes;
   double part_s[FMM_N_SETUP_PARTS];
   fmm_plan_info info;
@@ -57,17 +62,13 @@ struct fmm_plan {
   fmm_machine machine;
   int threads;
   int nesting;                         /* 0 for the caller's plan, 1 for its clusters' plans, ... */
+  fmm_operator_pool *pool;             /* of the outermost plan's set-up; NULL: this is the outermost */
   fmm_setup *setup;                    /* NULL before set_points */
   fmm_trace trace;
   fmm_binding *binding;                /* NULL: threads are not to be bound (not asked, or a cluster's plan, which runs inside another) */
 };
 
 enum { FMM_MAX_NESTING = 64 };
-
-/* The order is measured on random points. On regular ones (lattices, evenly spaced lines) errors add up in phase: up to 1.7 times as much was
- * seen. Targets of their own may all lie far from the sources: no near field then dilutes the error of the far one, nor its cancellation. The
- * order is chosen for the tolerance over these. */
-enum { FMM_STRUCTURE_MARGIN = 2, FMM_APART_MARGIN = 4 };
 
 /* plan.c: binds the threads for work on so many points, or not, until fmm_binding_end; see binding.h. */
 void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets);
@@ -103,5 +104,5 @@ void fmm_setup_gpu_destroy(fmm_setup *setup);
 /* plan.c: a plan that prices with a machine already in memory (copied; NULL: the one of options->profile_path or found by the rules). */
 fmm_status fmm_plan_create_with(fmm_plan **plan, const fmm_options *options, const fmm_machine *machine);
 /* plan.c: a plan for inner use, without a search for profiles. */
-fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, const fmm_setup *setup);
+fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, fmm_setup *setup);
 #endif

@@ -11,41 +11,19 @@
 #include "runtime/options.h"
 #include "runtime/plan.h"
 
-/* Half the bounding cube's side, 1 when the points are one or none: the unit in which a kernel without a degree is given its operators. */
-static double half_width(int64_t n, const double *points, double low[3], double high[3]) {
-  double side = 0;
-  for (int64_t i = 0; i < n; i++)
-    for (int axis = 0; axis < 3; axis++) {
-      low[axis] = fmin(low[axis], points[3 * i + axis]);
-      high[axis] = fmax(high[axis], points[3 * i + axis]);
-    }
-  for (int axis = 0; axis < 3; axis++) side = fmax(side, high[axis] - low[axis]);
-  return side > 0 && isfinite(side) ? side / 2 : 1;
-}
-
 enum { SAMPLE = 4096 };
 
-static fmm_status root_half_width(const fmm_predict_points *p, double *half) {
-  double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
-  if (!p->distribution) {
-    *half = half_width(p->n_sources, p->sources, low, high);
-    if (p->targets) *half = half_width(p->n_targets, p->targets, low, high);
-    return FMM_OK;
-  }
-  double *points;
+/* The search for a case's order. Named distributions: the unit of length from a sample. */
+static fmm_status begin_search(const fmm_options *o, const fmm_pair *pair, const fmm_predict_points *p, fmm_order_search *search) {
+  double params[FMM_MAX_PARAMS], *points = NULL;
+  FMM_TRY(fmm_pair_resolve_params(pair->info, o->n_params, o->params, params));
+  if (!p->distribution) return fmm_order_search_for(search, o, pair, params, p->n_sources, p->sources, p->n_targets, p->targets), FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&points, 3 * SAMPLE, "a sample of points"));
   fmm_status status = fmm_generate_points(p->distribution, SAMPLE, 1, points, 1);
-  if (status == FMM_OK) *half = half_width(SAMPLE, points, low, high);
+  if (status == FMM_OK) fmm_order_search_for(search, o, pair, params, SAMPLE, points, 0, NULL);
+  search->n_points = p->n_sources;
   FMM_FREE(&points);
   return status;
-}
-
-static fmm_status choose_order(const fmm_options *o, const fmm_pair *pair, const fmm_predict_points *points, int *order) {
-  double params[FMM_MAX_PARAMS], half = 1;
-  if (o->order) return *order = o->order, FMM_OK;
-  FMM_TRY(fmm_pair_resolve_params(pair->info, o->n_params, o->params, params));
-  if (!pair->info->has_degree) FMM_TRY(root_half_width(points, &half));
-  return fmm_order_for_tolerance(pair, params, o->tolerance / FMM_STRUCTURE_MARGIN, o->density_sign, o->gradient, half, order);
 }
 
 typedef struct estimate_context { fmm_estimate *estimate; fmm_count_case what; } estimate_context;
@@ -61,19 +39,40 @@ static fmm_status create_estimate(fmm_estimate **estimate, const fmm_predict_poi
   return fmm_estimate_create(estimate, p->n_sources, p->sources, p->n_targets, p->targets, threads);
 }
 
+static int has_far_field(const fmm_counts *c) {
+  return c->total[FMM_PHASE_VLIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries > 0;
+}
+
+/* The forecast at the order that the case needs, which is none without a far field; as in setup.c. */
+static fmm_status forecast(fmm_forecast_case *what, estimate_context *context, fmm_order_search *search, fmm_predicted *p) {
+  int order, first;
+  what->context = context;
+  FMM_TRY(fmm_order_first(search, &order));
+  context->what.order = first = order;
+  FMM_TRY(fmm_forecast_make(what, &p->forecast));
+  if (has_far_field(&p->forecast.counts) && !search->settled) FMM_TRY(fmm_order_settle(search, &order));
+  context->what.order = order;
+  if (order != first) FMM_TRY(fmm_forecast_make(what, &p->forecast));
+  int far_field = has_far_field(&p->forecast.counts);
+  p->order = far_field ? order : 0;
+  p->expected_error = far_field ? search->expected_error : NAN;
+  return FMM_OK;
+}
+
 fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machine, const fmm_predict_points *points, int threads, fmm_predicted *predicted) {
   const fmm_pair *pair;
+  fmm_order_search search = {0};
   fmm_predicted p = {.threads = threads > 0 ? threads : machine->device[FMM_DEVICE_CPU].units, .machine = *machine};
   FMM_TRY(fmm_pair_find(options->kernel, &pair));
-  FMM_TRY(choose_order(options, pair, points, &p.order));
+  FMM_TRY(begin_search(options, pair, points, &search));
   fmm_choose_precision(options, p.precision);
   if (options->gpu_sms) fmm_machine_use_units(&p.machine, FMM_DEVICE_GPU, options->gpu_sms);
-  estimate_context context = {.what = {pair->info, p.order, options->n_columns, options->gradient != 0}};
+  estimate_context context = {.what = {.pair = pair->info, .n_columns = options->n_columns, .gradient = options->gradient != 0}};
   fmm_forecast_case what = {.machine = &p.machine, .pair = pair->info, .kind = options->schedule, .leaf_size = options->leaf_size, .root_scale = options->root_scale,
-                            .threads = p.threads, .device_memory_bytes = (double)options->device_memory_cap, .estimate = estimate_counts, .context = &context};
+                            .threads = p.threads, .device_memory_bytes = (double)options->device_memory_cap, .estimate = estimate_counts};
   memcpy(what.precision, p.precision, sizeof what.precision);
   FMM_TRY(create_estimate(&context.estimate, points));
-  fmm_status status = fmm_forecast_make(&what, &p.forecast);
+  fmm_status status = forecast(&what, &context, &search, &p);
   fmm_estimate_destroy(&context.estimate);
   if (status == FMM_OK) *predicted = p;
   return status;
@@ -99,7 +98,7 @@ fmm_status fmm_predict(const fmm_options *options, const char *distribution, int
   const fmm_forecast *f = &p.forecast;
   fmm_prediction out = {.struct_size = prediction->struct_size, .makespan_s = f->tuned.makespan.seconds, .schedule = f->tuned.assignment.kind,
                         .order = p.order, .leaf_size = f->tuned.leaf_size, .root_scale = f->tuned.root_scale,
-                        .host_bytes = (size_t)f->memory.host, .device_bytes = (size_t)f->memory.device};
+                        .host_bytes = (size_t)f->memory.host, .device_bytes = (size_t)f->memory.device, .expected_error = p.expected_error};
   double interval[2];
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int d = 0; d < FMM_N_DEVICES; d++) fmm_forecast_phase(f, p.precision, (fmm_phase)phase, (fmm_device)d, &out.phase_s[phase][d], interval);

@@ -11,7 +11,8 @@ typedef struct fmm_predict_points {
 } fmm_predict_points;
 
 typedef struct fmm_predicted {
-  int order, threads;
+  int order, threads;      /* order 0: no far field */
+  double expected_error;   /* of the order; NaN: none was searched */
   fmm_precision precision[FMM_N_PHASES];
   fmm_machine machine;      /* with options->gpu_sms applied */
   fmm_forecast forecast;

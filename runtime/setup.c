@@ -10,25 +10,6 @@
 #include "plan.h"
 #include "team_array.h"
 
-static double root_half_width_estimate(int64_t n, const double *points, int64_t m, const double *more) {
-  double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY}, side = 0;
-  for (int64_t i = 0; i < n + m; i++)
-    for (int axis = 0; axis < 3; axis++) {
-      double x = i < n ? points[3 * i + axis] : more[3 * (i - n) + axis];
-      if (x < low[axis]) low[axis] = x;
-      if (x > high[axis]) high[axis] = x;
-    }
-  for (int axis = 0; axis < 3 && n + m > 0; axis++) side = fmax(side, high[axis] - low[axis]);
-  return side > 0 && isfinite(side) ? side / 2 : 1;
-}
-
-static fmm_status choose_order(const fmm_plan *plan, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets, int *order) {
-  const fmm_options *o = &plan->options;
-  if (o->order) return *order = o->order, FMM_OK;
-  double half = plan->pair->info->has_degree ? 1 : root_half_width_estimate(n_sources, sources, n_targets, targets);
-  return fmm_order_for_tolerance(plan->pair, plan->params, o->tolerance / (targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN), o->density_sign, o->gradient, half, order);
-}
-
 /* K(a r; params a^power) = a^degree K(r; params), a the tree's scale. */
 static void scale_units(fmm_setup *s, const fmm_plan *plan) {
   const fmm_pair_info *info = plan->pair->info;
@@ -115,7 +96,7 @@ static void make_plan_id(const fmm_setup *s, const fmm_plan *plan, char id[17]) 
 }
 
 static size_t state_bytes(const fmm_setup *s) {
-  size_t bytes = fmm_tree_bytes(&s->tree) + fmm_lists_bytes(&s->lists) + (s->operators ? fmm_operators_bytes(s->operators) : 0) + fmm_nested_bytes(s) + fmm_memory_bytes(s->density) +
+  size_t bytes = fmm_tree_bytes(&s->tree) + fmm_lists_bytes(&s->lists) + s->operator_bytes + fmm_nested_bytes(s) + fmm_memory_bytes(s->density) +
                  fmm_memory_bytes(s->potential) + fmm_memory_bytes(s->up_equivalent) + fmm_memory_bytes(s->down_check) + fmm_memory_bytes(s->down_equivalent) +
                  fmm_memory_bytes(s->gpu_potential) + fmm_memory_bytes(s->gpu_check) + fmm_memory_bytes(s->host_density) + fmm_memory_bytes(s->host_potential) +
                  fmm_memory_bytes(s->host_gradient);
@@ -126,7 +107,7 @@ static size_t state_bytes(const fmm_setup *s) {
 
 static void fill_info(fmm_setup *s, const fmm_plan *plan) {
   fmm_plan_info *i = &s->info;
-  *i = (fmm_plan_info){.struct_size = sizeof *i, .order = s->counts.order, .leaf_size = s->tree.leaf_size, .root_scale = s->tree.root_scale,
+  *i = (fmm_plan_info){.struct_size = sizeof *i, .order = s->far_field ? s->counts.order : 0, .expected_error = s->far_field ? s->expected_error : NAN, .leaf_size = s->tree.leaf_size, .root_scale = s->tree.root_scale,
                        .schedule = s->assignment.kind, .threads = plan->threads, .n_sources = s->tree.sources.n_input,
                        .n_targets = s->tree.targets.n_input, .n_leaves = s->tree.n_leaves, .n_boxes = s->tree.n_boxes,
                        .n_levels = s->tree.n_levels, .predicted_s = s->makespan.seconds, .host_bytes = state_bytes(s)};
@@ -164,6 +145,12 @@ static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm
   return FMM_OK;
 }
 
+/* Those of the outermost plan's clusters are one pool. */
+static fmm_status take_operators(fmm_setup *s, const fmm_plan *plan, int order) {
+  fmm_operator_case what = {.pair = plan->pair, .params = s->params, .order = order, .root_half_width = s->tree.root_side / 2, .n_levels = s->tree.n_levels};
+  return fmm_operator_pool_take(plan->pool ? plan->pool : &s->pool, &what, plan->threads, &s->operators, &s->operator_bytes);
+}
+
 /* The GPU's part. When it does not fit or the device fails, `auto` takes the CPU; a named schedule is an error. */
 static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan, const fmm_precision precision[FMM_N_PHASES]) {
   fmm_status status = fmm_setup_gpu_create(s, plan);
@@ -179,29 +166,54 @@ const char *const fmm_setup_part_names[FMM_N_SETUP_PARTS] = {"order", "choice", 
 /* The time since *begin belongs to this part; the next one begins. */
 static void end_part(fmm_setup *s, fmm_setup_part part, double *begin) {
   double now = fmm_now_s();
-  s->part_s[part] = now - *begin;
+  s->part_s[part] += now - *begin;
   *begin = now;
+}
+
+typedef struct point_set { int64_t n_sources, n_targets; const double *sources, *normals, *targets; } point_set;
+
+/* Tree and lists as they are best at this order. */
+static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const point_set *p, int order, const fmm_precision precision[FMM_N_PHASES], double *t) {
+  fmm_tree_options choice;
+  FMM_TRY(fmm_choose_tree(plan, order, precision, p->n_sources, p->sources, p->n_targets, p->targets, &choice));
+  end_part(s, FMM_PART_CHOICE, t);
+  FMM_TRY(fmm_tree_build(&s->tree, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, &choice, plan->threads));
+  end_part(s, FMM_PART_TREE, t);
+  FMM_TRY(fmm_lists_build(&s->lists, &s->tree, fmm_surface_size(order), plan->threads));
+  end_part(s, FMM_PART_LISTS, t);
+  s->far_field = s->lists.v.n_rows || s->lists.w.n_rows || s->lists.x.n_rows;
+  return FMM_OK;
+}
+
+/* Few points may need no far field, and then no order: first with one that is too low at worst, which makes a far field cheaper than it is. */
+static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const point_set *p, const fmm_precision precision[FMM_N_PHASES], int *order, double *t) {
+  fmm_order_search search;
+  fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets);
+  FMM_TRY(fmm_order_first(&search, order));
+  end_part(s, FMM_PART_ORDER, t);
+  int first = *order;
+  FMM_TRY(grow(s, plan, p, first, precision, t));
+  if (s->far_field && !search.settled) {
+    FMM_TRY(fmm_order_settle(&search, order));
+    end_part(s, FMM_PART_ORDER, t);
+  }
+  s->expected_error = search.expected_error;
+  if (*order == first) return FMM_OK;
+  fmm_lists_free(&s->lists);
+  fmm_tree_free(&s->tree);
+  return grow(s, plan, p, *order, precision, t);
 }
 
 static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                         const double *targets) {
   fmm_precision precision[FMM_N_PHASES];
-  fmm_tree_options choice;
+  const point_set points = {n_sources, n_targets, sources, normals, targets};
   int order;
   double t = fmm_now_s();
-  FMM_TRY(choose_order(plan, n_sources, sources, n_targets, targets, &order));
   fmm_choose_precision(&plan->options, precision);
-  end_part(s, FMM_PART_ORDER, &t);
-  FMM_TRY(fmm_choose_tree(plan, order, precision, n_sources, sources, n_targets, targets, &choice));
-  end_part(s, FMM_PART_CHOICE, &t);
-  FMM_TRY(fmm_tree_build(&s->tree, n_sources, sources, normals, n_targets, targets, &choice, plan->threads));
-  end_part(s, FMM_PART_TREE, &t);
-  FMM_TRY(fmm_lists_build(&s->lists, &s->tree, fmm_surface_size(order), plan->threads));
-  end_part(s, FMM_PART_LISTS, &t);
+  FMM_TRY(grow_at_its_order(s, plan, &points, precision, &order, &t));
   scale_units(s, plan);
-  s->far_field = s->lists.v.n_rows || s->lists.w.n_rows || s->lists.x.n_rows;
-  if (s->far_field)
-    FMM_TRY(fmm_operators_create(&s->operators, plan->pair, s->params, order, s->tree.root_side / 2, s->tree.n_levels, plan->threads));
+  if (s->far_field) FMM_TRY(take_operators(s, plan, order));
   end_part(s, FMM_PART_OPERATORS, &t);
   FMM_TRY(price(s, plan, order, precision));
   end_part(s, FMM_PART_PRICES, &t);
@@ -241,7 +253,7 @@ void fmm_setup_destroy(fmm_setup **setup) {
   FMM_FREE(&s->up_equivalent);
   FMM_FREE(&s->down_check);
   FMM_FREE(&s->down_equivalent);
-  fmm_operators_destroy(&s->operators);
+  fmm_operator_pool_destroy(&s->pool);
   fmm_lists_free(&s->lists);
   fmm_tree_free(&s->tree);
   FMM_FREE(setup);

@@ -86,3 +86,8 @@ fmm_status fmm_case_to_options(const fmm_case_options *from, fmm_options *to) {
   to->profile_path = from->profile;
   return FMM_OK;
 }
+
+void fmm_case_say_reach(const fmm_case_options *o, double expected_error) {
+  if (expected_error > fmm_case_tolerance(o))
+    fmm_cli_say("no order is expected to keep the relative error of %.1e that is asked: expect up to %.1e", fmm_case_tolerance(o), expected_error);
+}

@@ -33,4 +33,6 @@ fmm_status fmm_case_check(const fmm_case_options *options);
 fmm_status fmm_case_to_options(const fmm_case_options *from, fmm_options *to);
 /* Asked relative error: 10^-digits, the tolerance, or 1e-6. */
 double fmm_case_tolerance(const fmm_case_options *options);
+/* One remark when the error expected of the order (NaN: not known) is above the tolerance. */
+void fmm_case_say_reach(const fmm_case_options *options, double expected_error);
 #endif

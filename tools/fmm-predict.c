@@ -57,6 +57,7 @@ static fmm_status do_predict(fmm_prediction_run *run) {
   FMM_TRY(fmm_predict_take_case(run));
   FMM_TRY(take_machine(run));
   FMM_TRY(predict(run));
+  if (!o->quiet) fmm_case_say_reach(&o->c, run->predicted.expected_error);
   if (o->plot) FMM_TRY(fmm_predict_plot(run, o->plot));
   if (o->json) return fmm_predict_report_json(run);
   return o->quiet ? FMM_OK : fmm_predict_report(run);

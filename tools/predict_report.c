@@ -55,10 +55,11 @@ static void print_schedules(const fmm_prediction_run *run) {
 
 fmm_status fmm_predict_report(const fmm_prediction_run *run) {
   const fmm_forecast *f = &run->predicted.forecast;
-  char text[32];
+  char text[32], order[32] = "direct sums only";
+  if (run->predicted.order) snprintf(order, sizeof order, "order %d", run->predicted.order);
   print_case(run);
-  printf("evaluation  %s by schedule %s: order %d, leaf size %d, root scale %.3g, about %lld leaves on %d levels\n", fmm_text_seconds(f->tuned.makespan.seconds, text),
-         fmm_schedule_name(f->tuned.assignment.kind), run->predicted.order, f->tuned.leaf_size, f->tuned.root_scale, (long long)f->counts.n_leaves,
+  printf("evaluation  %s by schedule %s: %s, leaf size %d, root scale %.3g, about %lld leaves on %d levels\n", fmm_text_seconds(f->tuned.makespan.seconds, text),
+         fmm_schedule_name(f->tuned.assignment.kind), order, f->tuned.leaf_size, f->tuned.root_scale, (long long)f->counts.n_leaves,
          f->counts.n_levels);
   print_phases(run);
   print_schedules(run);

@@ -29,7 +29,11 @@ fmm_status fmm_run_plan(fmm_run *run) {
   if (run->machine.path[0]) options.profile_path = run->machine.path;
   say_what_is_missing(run);
   FMM_TRY(fmm_plan_create(&run->plan, &options));
-  return fmm_plan_set_points(run->plan, run->data.n, run->data.points, NULL, run->data.targets ? run->data.n_targets : 0, run->data.targets);
+  FMM_TRY(fmm_plan_set_points(run->plan, run->data.n, run->data.points, NULL, run->data.targets ? run->data.n_targets : 0, run->data.targets));
+  run->info.struct_size = sizeof run->info;
+  FMM_TRY(fmm_plan_get_info(run->plan, &run->info));
+  if (!run->options.quiet) fmm_case_say_reach(&run->options.c, run->info.expected_error);
+  return FMM_OK;
 }
 
 static fmm_status allocate_results(fmm_run *run) {

@@ -91,7 +91,8 @@ typedef struct fmm_plan fmm_plan;
 typedef struct fmm_plan_info {
   size_t struct_size;             /* set by the caller to sizeof(fmm_plan_info) */
   char plan_id[17];               /* hash of all that changes the bits of an answer */
-  int order, leaf_size;
+  int order;                      /* 0: there is no far field, all sums are direct */
+  int leaf_size;
   double root_scale;
   fmm_precision precision[FMM_N_PHASES];
   fmm_schedule_kind schedule;     /* the one chosen */
@@ -106,6 +107,7 @@ typedef struct fmm_plan_info {
   double last_evaluation_s;       /* seconds of the latest execute */
   size_t host_bytes, device_bytes;/* reserved by this plan */
   char profile_path[512];         /* "" when nominal rates were used */
+  double expected_error;          /* relative error expected of the order chosen: above the tolerance when no order is expected to reach it. NaN: none chosen */
 } fmm_plan_info;
 
 /* Fills *options with defaults. Pass the macro: fmm_options_init(&o). */
@@ -158,6 +160,7 @@ typedef struct fmm_prediction {
   int order, leaf_size;
   double root_scale;
   size_t host_bytes, device_bytes;
+  double expected_error;          /* as in fmm_plan_info */
 } fmm_prediction;
 FMM_API fmm_status fmm_predict(const fmm_options *options, const char *distribution, int64_t n_points, fmm_prediction *prediction);
 

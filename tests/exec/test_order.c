@@ -18,9 +18,10 @@ static int chosen(const char *name, double tolerance, fmm_density_sign sign, int
   const fmm_pair *pair = NULL;
   double params[FMM_MAX_PARAMS];
   int order = 0;
+  double expected;
   assert_ok(fmm_pair_find(name, &pair));
   assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, params));
-  assert_ok(fmm_order_for_tolerance(pair, params, tolerance, sign, gradient, 1, &order));
+  assert_ok(fmm_order_for_tolerance(pair, params, tolerance, sign, gradient, 1, &order, &expected));
   return order;
 }
 
@@ -57,11 +58,36 @@ static void two_orders_fewer_are_not_enough_for_the_hardest_case(void **state) {
   }
 }
 
-static void a_tolerance_out_of_reach_gives_the_largest_order(void **state) { assert_int_equal(chosen("laplace", 1e-30, FMM_DENSITY_NONNEGATIVE, 0), FMM_MAX_ORDER); }
+static void a_tolerance_out_of_reach_is_told_by_the_expected_error(void **state) {
+  const fmm_pair *pair = NULL;
+  const double params[FMM_MAX_PARAMS] = {0};
+  int order;
+  double expected;
+  assert_ok(fmm_pair_find("laplace", &pair));
+  assert_ok(fmm_order_for_tolerance(pair, params, 1e-30, FMM_DENSITY_NONNEGATIVE, 0, 1, &order, &expected));
+  assert_true(expected > 1e-30 && expected < 1e-10 && order > 10 && order <= FMM_MAX_ORDER);
+  assert_ok(fmm_order_for_tolerance(pair, params, 1e-5, FMM_DENSITY_NONNEGATIVE, 0, 1, &order, &expected));
+  assert_true(expected > 0 && expected <= 1e-5);
+}
+
+static void no_order_within_the_tolerance_is_below_the_bound(void **state) {
+  static const char *const names[] = {"laplace", "stokes", "yukawa"};
+  for (int digits = 1; digits <= 7; digits++)
+    for (int k = 0; k < 3; k++) {
+      const fmm_pair *pair = NULL;
+      double params[FMM_MAX_PARAMS];
+      int bound;
+      assert_ok(fmm_pair_find(names[k], &pair));
+      assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, params));
+      assert_ok(fmm_order_bound(pair, params, pow(10, -digits), FMM_DENSITY_SIGNED, k == 0, 1, &bound));
+      assert_true(bound >= FMM_MIN_ORDER && bound <= chosen(names[k], pow(10, -digits), FMM_DENSITY_SIGNED, k == 0));
+    }
+}
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(laplace_keeps_every_tolerance), cmocka_unit_test(twelve_digits_of_cancelling_densities_are_reached),
                                      cmocka_unit_test(other_pairs_keep_the_tolerance), cmocka_unit_test(two_orders_fewer_are_not_enough_for_the_hardest_case),
-                                     cmocka_unit_test(a_tolerance_out_of_reach_gives_the_largest_order)};
+                                     cmocka_unit_test(a_tolerance_out_of_reach_is_told_by_the_expected_error),
+                                     cmocka_unit_test(no_order_within_the_tolerance_is_below_the_bound)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "runtime/generate.h"
 #include "runtime/memory.h"
+#include "runtime/plan.h"
 
 static fmm_options defaults(double tolerance) {
   fmm_options o;
@@ -250,6 +251,49 @@ static void every_failing_allocation_is_an_error_without_a_leak(void **state) {
   }
 }
 
+/* At 14 digits of stokes an order takes minutes to find. */
+static void no_order_is_sought_without_a_far_field(void **state) {
+  enum { M = 200 };
+  static double density[3 * M], p[3 * M], exact[3 * M];
+  fmm_plan_info info = {.struct_size = sizeof info};
+  fmm_options o = defaults(1e-14);
+  fmm_plan *plan = NULL;
+  o.kernel = "stokes";
+  fill(0, 1, 0);
+  assert_ok(fmm_generate_densities("signed", 3 * M, 5, density, 2));
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, M, points, NULL, 0, NULL));
+  assert_ok(fmm_plan_get_info(plan, &info));
+  assert_int_equal(info.order, 0);
+  assert_true(isnan(info.expected_error));
+  assert_ok(fmm_plan_execute(plan, density, p, NULL));
+  assert_ok(fmm_plan_direct(plan, density, M, NULL, exact, NULL));
+  assert_true(relative_l2(3 * M, p, exact) <= 1e-14);
+  fmm_plan_destroy(&plan);
+}
+
+/* Two clusters below the finest cell, so large that direct sums would be costly. */
+static void plans_of_clusters_share_their_operators(void **state) {
+  enum { M = 60000 };
+  static double many[3 * M];
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  o.leaf_size = 60, o.order = 5, o.root_scale = 1;
+  assert_ok(fmm_generate_points("uniform", M, 3, many, 2));
+  for (int i = 0; i < M; i++)
+    for (int k = 0; k < 3 && i % 3 < 2; k++) many[3 * i + k] = 1e-9 * many[3 * i + k] + (i % 3) * 0.9;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, M, many, NULL, 0, NULL));
+  assert_int_equal(plan->setup->n_nested, 2);
+  assert_true(plan->setup->operators && plan->setup->operator_bytes > 0);
+  for (int k = 0; k < 2; k++) {
+    const fmm_setup *inner = plan->setup->nested[k].plan->setup;
+    assert_true(inner->far_field && inner->operators == plan->setup->operators);
+    assert_int_equal(inner->operator_bytes, 0); /* made once, counted once */
+  }
+  fmm_plan_destroy(&plan);
+}
+
 static void execute_allocates_nothing(void **state) {
   static double density[N], p[N];
   fmm_options o = defaults(1e-6);
@@ -290,6 +334,6 @@ int main(void) {
       cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
-      cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(options_out_of_range_are_refused_with_their_value)};
+      cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(plans_of_clusters_share_their_operators), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(options_out_of_range_are_refused_with_their_value)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

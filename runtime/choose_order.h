@@ -1,0 +1,27 @@
+/* The order of a case: the caller's, or the smallest that is expected to keep the tolerance. Measuring orders takes seconds at many digits, and
+ * a case without a far field needs none; so where points are few a bound comes first, and the search only when a far field is there. */
+#ifndef FMM_CHOOSE_ORDER_H
+#define FMM_CHOOSE_ORDER_H
+#include "kernels/operators.h"
+
+/* The order is measured on random points. On regular ones (lattices, evenly spaced lines) errors add up in phase: up to 1.7 times as much was
+ * seen. Targets of their own may all lie far from the sources: no near field then dilutes the error of the far one, nor its cancellation. The
+ * order is chosen for the tolerance over these. */
+enum { FMM_STRUCTURE_MARGIN = 2, FMM_APART_MARGIN = 4 };
+
+typedef struct fmm_order_search {
+  const fmm_options *options;
+  const fmm_pair *pair;
+  double params[FMM_MAX_PARAMS], half_width, margin;
+  int64_t n_points;
+  int settled;            /* the order is not a mere bound */
+  double expected_error;  /* of the order, times the margin; NaN while it is not settled by a search */
+} fmm_order_search;
+
+/* targets NULL: the sources. The points give the unit of length for pairs without a degree. */
+void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
+                          const double *sources, int64_t n_targets, const double *targets);
+/* The order to begin with: settled, or for few points at most the right one. */
+fmm_status fmm_order_first(fmm_order_search *search, int *order);
+fmm_status fmm_order_settle(fmm_order_search *search, int *order);
+#endif
