@@ -1,67 +1,105 @@
 /* The V list on the GPU: transforms of the upward equivalents of each parent's eight children, products blocked over siblings, transforms back
  * (Ying, Biros, Zorin 2004, section 3.3). Frequencies are cut in slabs of planes kz, so that any problem fits.
  *   forward, inverse: vlist_transform_cuda.h.
- *   products: a block takes one frequency and 256 parents. For each of 26 directions the children of the neighbour times the 8 x 8 complex matrix of that
- *     direction, gathered from the 343 offsets, for eight parents at a time as one 16x8x16 real product: [Re -Im; Im Re] [re; im].
+ *   products: a block takes one frequency and 256 parents, in windows of 256 ordered by which neighbours they have (gpu_tables.cu). For each of 26 directions
+ *     the children of the neighbour times the 8 x 8 complex matrix of that direction, gathered from the 343 offsets, for eight parents at a time as one
+ *     16x8x16 real product: [Re -Im; Im Re] [re; im]. Eight parents none of which has a neighbour there are passed over.
  * Layouts: spectrum[frequency in slab][column * components + component][slot][child], slot: parent that is a source, the last one empty;
- * product[..][..][row][child]; double2 is (re, im). */
+ * product[..][..][row][child]; (re, im) as C: double2, or float2 where the phase is in single precision (arithmetic is double all the same). */
 #include "kernels/mma_cuda.h"
 #include "kernels/vlist/vlist_transform_cuda.h"
 
 namespace {
-enum { WARPS = 8, GROUPS = 4, ROWS = WARPS * GROUPS * 8 };
+enum { WARPS = 8, GROUPS = 4 };
+constexpr int BLOCK = WARPS * GROUPS * 8 /* parents a block */, BLOCKS_A_WINDOW = (int)FMM_CUDA_V_WINDOW / BLOCK;
+static_assert(BLOCKS_A_WINDOW * BLOCK == FMM_CUDA_V_WINDOW, "blocks do not straddle windows");
+/* The table of offsets in shared memory: strides such that the eight lanes of a quarter warp read different banks. */
+enum { TABLE_Y = 11, TABLE_X = 81 };
 
 struct products {
-  const double2 *spectrum, *m2l;
-  double2 *product;
-  const int32_t *neighbor;
-  int64_t rows, slots, begin, end; /* rows [begin, end) of all `rows`; slots counts the empty one */
+  const void *spectrum;
+  const double2 *m2l;
+  void *product;
+  const int32_t *neighbor, *row, *row_child;
+  int64_t positions, rows, slots, begin, end; /* rows [begin, end) of all `rows` are wanted; slots counts the empty one */
+  int64_t first_position;
   int columns, components;
 };
 
-/* Blocks: (256 rows; frequency of the slab; column and component out). */
+/* The two source children of lane t in a fragment, and their values as they come: (re, im) of the one, then of the other. */
+template <typename C>
+struct fragment;
+template <>
+struct fragment<double2> {
+  static __device__ __forceinline__ int child(int t, int i) { return t + 4 * i; }
+  static __device__ __forceinline__ void load(const double2 *x, int slot, int t, double (&b)[4]) {
+    const double2 *from = x + (int64_t)slot * 8 + t;
+    double2 first = from[0], second = from[4];
+    b[0] = first.x, b[1] = first.y, b[2] = second.x, b[3] = second.y;
+  }
+};
+template <>
+struct fragment<float2> {
+  static __device__ __forceinline__ int child(int t, int i) { return 2 * t + i; }
+  static __device__ __forceinline__ void load(const float2 *x, int slot, int t, double (&b)[4]) {
+    float4 v = ((const float4 *)x)[(int64_t)slot * 4 + t];
+    b[0] = v.x, b[1] = v.y, b[2] = v.z, b[3] = v.w;
+  }
+};
+
+__device__ __forceinline__ int table_at(int x, int y, int z) { return TABLE_X * x + TABLE_Y * y + z; }
+/* Where the matrix of neighbour (0, 0, 0)'s child o onto a target's child g is: octant bit 0 is x. */
+__device__ __forceinline__ int offset_of(int o, int g) { return table_at(3 + (o & 1) - (g & 1), 3 + (o >> 1 & 1) - (g >> 1 & 1), 3 + (o >> 2) - (g >> 2)); }
+
+/* Blocks: (256 parents; frequency of the slab; column and component out). */
+template <typename C>
 __global__ void __launch_bounds__(WARPS * 32, 3) multiply(const products a) {
-  __shared__ double2 table[343];
+  __shared__ double2 table[7 * TABLE_X];
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, E = a.components;
   const int column = blockIdx.z / E, out = blockIdx.z % E;
-  const int64_t row0 = a.begin + ((int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5)) * GROUPS * 8;
-  const int empty = (int)a.slots - 1;
-  const int64_t my_row = row0 + lane; /* GROUPS * 8 == 32: lane l looks up row l's neighbours */
+  const int64_t position = a.first_position + ((int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5)) * GROUPS * 8 + lane; /* GROUPS * 8 == 32: a lane looks up one row */
+  const int row = a.row[position], empty = (int)a.slots - 1;
+  const bool wanted = row >= a.begin && row < a.end;
+  const bool idle = !__any_sync(0xffffffffu, wanted);
   double sum[GROUPS][4] = {};
-  /* offset (d + 3) of source octant t (or t + 4) of the neighbour against target octant g: x slowest, octant bit 0 is x */
-  const int offset = 171 + 49 * ((t & 1) - (g & 1)) + 7 * ((t >> 1 & 1) - (g >> 1 & 1)) - (g >> 2 & 1);
+  const int offset[2] = {offset_of(fragment<C>::child(t, 0), g), offset_of(fragment<C>::child(t, 1), g)};
   for (int in = 0; in < E; in++) {
     __syncthreads();
-    for (int i = threadIdx.x; i < 343; i += blockDim.x) table[i] = a.m2l[(((int64_t)blockIdx.y * E + out) * E + in) * 343 + i];
+    for (int i = threadIdx.x; i < 343; i += blockDim.x) table[table_at(i / 49, i / 7 % 7, i % 7)] = a.m2l[(((int64_t)blockIdx.y * E + out) * E + in) * 343 + i];
     __syncthreads();
-    if (row0 >= a.end) continue;
-    const double2 *x = a.spectrum + ((int64_t)blockIdx.y * a.columns * E + column * E + in) * a.slots * 8;
-    int next = my_row < a.end ? a.neighbor[my_row] : empty;
+    if (idle) continue;
+    const C *x = (const C *)a.spectrum + ((int64_t)blockIdx.y * a.columns * E + column * E + in) * a.slots * 8;
+    const int32_t *neighbor = a.neighbor + position;
+    int next = wanted ? *neighbor : empty;
     for (int k = 0; k < 26; k++) {
       int mine = next, direction = k < 13 ? k : k + 1;
-      if (k < 25) next = my_row < a.end ? a.neighbor[(int64_t)(k + 1) * a.rows + my_row] : empty;
+      neighbor += a.positions;
+      if (k < 25) next = wanted ? *neighbor : empty;
       unsigned there = __ballot_sync(0xffffffffu, mine != empty);
       if (!there) continue;
-      int base = offset + 98 * (direction % 3 - 1) + 14 * (direction / 3 % 3 - 1) + 2 * (direction / 9 - 1);
-      double2 m0 = table[base], m1 = table[base + 1]; /* octant bit 2 is z, fastest in the table */
-      const double f[8] = {m0.x, m0.y, m1.x, m1.y, -m0.y, m0.x, -m1.y, m1.x};
+      int base = 2 * table_at(direction % 3 - 1, direction / 3 % 3 - 1, direction / 9 - 1);
+      double2 m0 = table[base + offset[0]], m1 = table[base + offset[1]];
+      const double f[8] = {m0.x, m0.y, -m0.y, m0.x, m1.x, m1.y, -m1.y, m1.x};
 #pragma unroll
       for (int j = 0; j < GROUPS; j++) {
-        if (!(there >> 8 * j & 0xff)) continue; /* none of the eight has a neighbour there: common on surfaces */
-        int q = __shfl_sync(0xffffffffu, mine, 8 * j + g);
-        double2 x0 = x[(int64_t)q * 8 + t], x1 = x[(int64_t)q * 8 + t + 4];
-        const double b[4] = {x0.x, x1.x, x0.y, x1.y};
+        if (!(there >> 8 * j & 0xff)) continue;
+        double b[4];
+        fragment<C>::load(x, __shfl_sync(0xffffffffu, mine, 8 * j + g), t, b);
         fmm_mma_16x8x16(sum[j], f, b);
       }
     }
   }
-  double2 *y = a.product + ((int64_t)blockIdx.y * a.columns * E + blockIdx.z) * a.rows * 8;
+  if (idle) return;
+  unsigned existing = 0;
+  for (int c = 0; c < 8 && wanted; c++) existing |= (unsigned)(a.row_child[(int64_t)row * 8 + c] >= 0) << c;
+  C *y = (C *)a.product + ((int64_t)blockIdx.y * a.columns * E + blockIdx.z) * a.rows * 8;
 #pragma unroll
   for (int j = 0; j < GROUPS; j++)
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-      int64_t row = row0 + 8 * j + 2 * t + i;
-      if (row < a.end) y[row * 8 + g] = make_double2(sum[j][i], sum[j][2 + i]);
+      int from = 8 * j + 2 * t + i, to = __shfl_sync(0xffffffffu, row, from);
+      unsigned children = __shfl_sync(0xffffffffu, existing, from); /* none of a row that is not wanted */
+      if (in_use<C>(children, g)) keep(y + (int64_t)to * 8 + g, make_double2(sum[j][i], sum[j][2 + i]));
     }
 }
 
@@ -72,18 +110,21 @@ struct choice {
   int threads;
   size_t forward_bytes, inverse_bytes;
 };
-template <int P>
-choice fixed_choice() { return choice{forward_fixed<P>, inverse_fixed<P>, fixed<P>::THREADS, fixed<P>::FORWARD_BYTES, fixed<P>::INVERSE_BYTES}; }
+template <int P, typename C>
+choice fixed_choice() {
+  return choice{forward_fixed<P, C>, inverse_fixed<P, C>, fixed<P, C>::THREADS, fixed<P, C>::FORWARD_BYTES, fixed<P, C>::INVERSE_BYTES};
+}
 
 /* Compiled for this order, and fitting (children set to 8 at the plan's making). */
+template <typename C>
 bool find_fixed(int order, choice *found) {
   switch (order) {
-    case 3: *found = fixed_choice<3>(); return true;
-    case 4: *found = fixed_choice<4>(); return true;
-    case 5: *found = fixed_choice<5>(); return true;
-    case 6: *found = fixed_choice<6>(); return true;
-    case 7: *found = fixed_choice<7>(); return true;
-    case 8: *found = fixed_choice<8>(); return true;
+    case 3: *found = fixed_choice<3, C>(); return true;
+    case 4: *found = fixed_choice<4, C>(); return true;
+    case 5: *found = fixed_choice<5, C>(); return true;
+    case 6: *found = fixed_choice<6, C>(); return true;
+    case 7: *found = fixed_choice<7, C>(); return true;
+    case 8: *found = fixed_choice<8, C>(); return true;
     default: return false;
   }
 }
@@ -98,31 +139,33 @@ transform transform_of(const fmm_gpu_plan *p) {
   return a;
 }
 
+template <typename C>
 fmm_status run_slab(fmm_gpu_plan *p, int kz_begin, int kz_end, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
   int parts = p->columns * p->equivalents, planes = kz_end - kz_begin, LL = p->grid * p->grid;
   transform a = transform_of(p);
   a.kz_begin = kz_begin, a.kz_end = kz_end;
   a.equivalent = p->d_up_equivalent, a.child = p->d_slot_child, a.spectrum = p->d_spectrum, a.slots = p->v_slots + 1, a.children = p->children_forward;
   choice c;
-  bool is_fixed = p->fixed_transforms && find_fixed(p->order, &c);
+  bool is_fixed = p->fixed_transforms && find_fixed<C>(p->order, &c);
   if (is_fixed) c.forward<<<dim3((unsigned)(p->v_slots + 1), parts), c.threads, c.forward_bytes, stream>>>(a);
   else
-    forward<<<dim3((unsigned)((p->v_slots + 1) * (8 / a.children)), planes, parts), TRANSFORM_THREADS, fmm_vlist_cuda_forward_bytes(p->order, p->n_surface, a.children),
+    forward<C><<<dim3((unsigned)((p->v_slots + 1) * (8 / a.children)), planes, parts), TRANSFORM_THREADS, fmm_vlist_cuda_forward_bytes(p->order, p->n_surface, a.children),
               stream>>>(a);
   CUDA_LAUNCHED();
   for (int i = 0; i < p->n_v_groups; i++) {
     int64_t begin = row_begin > p->v_group[i].begin ? row_begin : p->v_group[i].begin, end = row_end < p->v_group[i].end ? row_end : p->v_group[i].end;
     if (begin >= end) continue;
     int set = p->n_operator_levels == 1 ? 0 : p->v_group[i].level;
-    products m = {p->d_spectrum, p->op[set].d_m2l + (int64_t)kz_begin * LL * p->equivalents * p->equivalents * 343, p->d_product, p->d_neighbor,
-                  p->v_rows, p->v_slots + 1, begin, end, p->columns, p->equivalents};
-    multiply<<<dim3((unsigned)((end - begin + ROWS - 1) / ROWS), planes * LL, parts), WARPS * 32, 0, stream>>>(m);
+    int64_t from = p->v_group[i].begin, first = (begin - from) / FMM_CUDA_V_WINDOW, last = (end - from - 1) / FMM_CUDA_V_WINDOW; /* windows */
+    products m = {p->d_spectrum, p->op[set].d_m2l + (int64_t)kz_begin * LL * p->equivalents * p->equivalents * 343, p->d_product, p->d_neighbor, p->d_v_row,
+                  p->d_row_child, p->v_positions, p->v_rows, p->v_slots + 1, begin, end, (p->v_group[i].first_window + first) * FMM_CUDA_V_WINDOW, p->columns, p->equivalents};
+    multiply<C><<<dim3((unsigned)(last - first + 1) * BLOCKS_A_WINDOW, planes * LL, parts), WARPS * 32, 0, stream>>>(m);
     CUDA_LAUNCHED();
   }
   a.check = p->d_down_check, a.child = p->d_row_child, a.spectrum = p->d_product, a.slots = p->v_rows, a.children = p->children_inverse, a.first = row_begin;
   unsigned rows = (unsigned)(row_end - row_begin);
   if (is_fixed) c.inverse<<<dim3(rows, parts), c.threads, c.inverse_bytes, stream>>>(a);
-  else inverse<<<dim3(rows * (8 / a.children), parts), TRANSFORM_THREADS, fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, a.children), stream>>>(a);
+  else inverse<C><<<dim3(rows * (8 / a.children), parts), TRANSFORM_THREADS, fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, a.children), stream>>>(a);
   CUDA_LAUNCHED();
   return FMM_OK;
 }
@@ -137,24 +180,33 @@ size_t fmm_vlist_cuda_inverse_bytes(int order, int n_surface, int children) {
   return 16 * (L + L * L * C + p * L * C + p * p * C) + 8 * C * (size_t)n_surface;
 }
 
-fmm_status fmm_vlist_cuda_prepare(fmm_gpu_plan *p, size_t most_bytes) {
+namespace {
+template <typename C>
+fmm_status prepare(fmm_gpu_plan *p, size_t most_bytes) {
   choice c;
-  p->fixed_transforms = find_fixed(p->order, &c) && c.forward_bytes <= most_bytes && c.inverse_bytes <= most_bytes;
+  p->fixed_transforms = find_fixed<C>(p->order, &c) && c.forward_bytes <= most_bytes && c.inverse_bytes <= most_bytes;
   if (p->fixed_transforms) {
     CUDA_TRY(cudaFuncSetAttribute(c.forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.forward_bytes));
     CUDA_TRY(cudaFuncSetAttribute(c.inverse, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.inverse_bytes));
     return FMM_OK;
   }
-  CUDA_TRY(cudaFuncSetAttribute(forward, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  CUDA_TRY(cudaFuncSetAttribute(forward<C>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 (int)fmm_vlist_cuda_forward_bytes(p->order, p->n_surface, p->children_forward)));
-  CUDA_TRY(cudaFuncSetAttribute(inverse, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  CUDA_TRY(cudaFuncSetAttribute(inverse<C>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 (int)fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, p->children_inverse)));
   return FMM_OK;
+}
+}
+
+fmm_status fmm_vlist_cuda_prepare(fmm_gpu_plan *p, size_t most_bytes) {
+  return p->v_single ? prepare<float2>(p, most_bytes) : prepare<double2>(p, most_bytes);
 }
 
 fmm_status fmm_vlist_cuda(fmm_gpu_plan *p, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
   if (row_begin >= row_end) return FMM_OK;
-  for (int kz = 0; kz < p->order; kz += p->slab)
-    FMM_TRY(run_slab(p, kz, kz + p->slab < p->order ? kz + p->slab : p->order, row_begin, row_end, stream));
+  for (int kz = 0; kz < p->order; kz += p->slab) {
+    int kz_end = kz + p->slab < p->order ? kz + p->slab : p->order;
+    FMM_TRY(p->v_single ? run_slab<float2>(p, kz, kz_end, row_begin, row_end, stream) : run_slab<double2>(p, kz, kz_end, row_begin, row_end, stream));
+  }
   return FMM_OK;
 }

@@ -1,9 +1,12 @@
 /* V's transforms on the GPU: equivalent densities of a parent's eight children to spectra, and back to check potentials. A block takes the children of a
  * parent (or a few of them). Plain sums along one axis after the other, since the input is zero but on p of L = 2p - 1 points an axis and the output is
  * needed on p only: fewer operations than a fast transform of so few points would save. Two kinds: for any order, and compiled for one with
- * lines in registers and frequencies k and -k made together. Layouts in vlist_cuda.cu; double2 is (re, im). */
+ * lines in registers and frequencies k and -k made together. Layouts in vlist_cuda.cu; spectra are kept as C, double2 or float2 (re, im), and all
+ * arithmetic is double. */
 #ifndef FMM_VLIST_TRANSFORM_CUDA_H
 #define FMM_VLIST_TRANSFORM_CUDA_H
+#include <cuda_pipeline.h>
+
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
@@ -15,11 +18,26 @@ struct transform {
   const int16_t *grid_surface;
   const double *twiddle, *degree;
   double *partial;                          /* [row][child][column and component][surface point] between slabs; NULL when there is one */
-  double2 *spectrum;
+  void *spectrum;                           /* C */
   int64_t slots;                            /* pitch of the spectrum in slots or rows */
   int64_t first;                            /* first slot or row handled */
   int order, n_surface, n, columns, components, kz_begin, kz_end, children;
 };
+
+__device__ __forceinline__ double2 widen(double2 v) { return v; }
+__device__ __forceinline__ double2 widen(float2 v) { return make_double2(v.x, v.y); }
+__device__ __forceinline__ void keep(double2 *to, double2 v) { *to = v; }
+__device__ __forceinline__ void keep(float2 *to, double2 v) { *to = make_float2((float)v.x, (float)v.y); }
+
+/* Whether a child shares a sector of 32 bytes of the spectra with one that exists: the others are never written nor read (and stay zero). `existing`:
+ * bit c for child c. */
+template <typename C>
+__device__ __forceinline__ bool in_use(unsigned existing, int c) {
+  constexpr int CHILDREN = 32 / (int)sizeof(C);
+  return existing >> (c & ~(CHILDREN - 1)) & ((1 << CHILDREN) - 1);
+}
+/* Of the parent whose eight children these lanes are. */
+__device__ __forceinline__ unsigned existing_children(int box) { return __ballot_sync(0xffffffffu, box >= 0) >> (threadIdx.x & 24) & 0xff; }
 
 __device__ __forceinline__ void add_times(double2 &sum, double2 a, double2 b) {
   sum.x = fma(a.x, b.x, fma(-a.y, b.y, sum.x));
@@ -27,6 +45,7 @@ __device__ __forceinline__ void add_times(double2 &sum, double2 a, double2 b) {
 }
 
 /* Blocks: (slot, part of its children; plane of the slab; column and component). */
+template <typename C_>
 __global__ void __launch_bounds__(TRANSFORM_THREADS) forward(const transform a) {
   extern __shared__ __align__(16) double shared[];
   const int p = a.order, L = 2 * p - 1, C = a.children, parts = 8 / C, kz = a.kz_begin + blockIdx.y;
@@ -68,7 +87,7 @@ __global__ void __launch_bounds__(TRANSFORM_THREADS) forward(const transform a) 
   }
   __syncthreads();
   const int64_t pitch = (int64_t)a.columns * a.components * a.slots * 8;
-  double2 *out = a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.z * a.slots + slot) * 8 + first_child;
+  C_ *out = (C_ *)a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.z * a.slots + slot) * 8 + first_child;
   for (int i = threadIdx.x; i < L * L * C; i += blockDim.x) {
     int c = i % C, ky = i / C % L, kx = i / (C * L);
     double2 sum = make_double2(0, 0);
@@ -77,11 +96,12 @@ __global__ void __launch_bounds__(TRANSFORM_THREADS) forward(const transform a) 
       j += kx;
       if (j >= L) j -= L;
     }
-    out[(int64_t)(kx * L + ky) * pitch + c] = sum;
+    keep(out + (int64_t)(kx * L + ky) * pitch + c, sum);
   }
 }
 
 /* Blocks: (row, part of its children; column and component); all planes of the slab, added to the check potentials. */
+template <typename C_>
 __global__ void __launch_bounds__(TRANSFORM_THREADS) inverse(const transform a) {
   extern __shared__ __align__(16) double shared[];
   const int p = a.order, L = 2 * p - 1, C = a.children, parts = 8 / C;
@@ -96,8 +116,9 @@ __global__ void __launch_bounds__(TRANSFORM_THREADS) inverse(const transform a) 
     sum_of[i] = a.kz_begin ? partial[i / a.n_surface * next_child + i % a.n_surface] : 0;
   const int64_t pitch = (int64_t)a.columns * a.components * a.slots * 8;
   for (int kz = a.kz_begin; kz < a.kz_end; kz++) {
-    const double2 *from = a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.y * a.slots + row) * 8 + first_child;
-    for (int i = threadIdx.x; i < L * L * C; i += blockDim.x) plane[i] = from[(int64_t)(i / C) * pitch + i % C];
+    const C_ *from = (const C_ *)a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.y * a.slots + row) * 8 + first_child;
+    for (int i = threadIdx.x; i < L * L * C; i += blockDim.x)
+      if (a.child[row * 8 + first_child + i % C] >= 0) plane[i] = widen(from[(int64_t)(i / C) * pitch + i % C]);
     __syncthreads();
     for (int i = threadIdx.x; i < p * L * C; i += blockDim.x) {
       int rest = i % (L * C), x = i / (L * C);
@@ -141,10 +162,10 @@ __global__ void __launch_bounds__(TRANSFORM_THREADS) inverse(const transform a) 
 /* ---- common orders: p = P, eight children a block, all planes of the slab one after another ---- */
 
 /* Threads: two for each line of the widest step, each making half of the line's results. */
-template <int P>
+template <int P, typename C>
 struct fixed {
   static constexpr int L = 2 * P - 1, HALF = (P + 1) / 2, THREADS = (2 * L * 8 + 31) / 32 * 32;
-  static constexpr size_t FORWARD_BYTES = 16 * (L + 2 * P * L * 8) + 8 * P * P * P * 8, INVERSE_BYTES = 16 * (L + L * L * 8 + P * L * 8);
+  static constexpr size_t FORWARD_BYTES = 16 * (L + 2 * P * L * 8) + 8 * P * P * P * 8, INVERSE_BYTES = 16 * (L + P * L * 8 + P * P * P * 8) + sizeof(C) * L * L * 8;
 };
 
 /* Sums of v[i] cos and v[i] sin of 2 pi i k / L: frequency k is (c.x + s.y, c.y - s.x), frequency -k (c.x - s.y, c.y + s.x). */
@@ -174,17 +195,19 @@ __device__ __forceinline__ double2 value_at(const double2 (&sum)[P], const doubl
   return f;
 }
 
-template <int P>
-__global__ void __launch_bounds__(fixed<P>::THREADS) forward_fixed(const transform a) {
-  constexpr int L = fixed<P>::L, HALF = fixed<P>::HALF, THREADS = fixed<P>::THREADS;
+template <int P, typename C>
+__global__ void __launch_bounds__(fixed<P, C>::THREADS) forward_fixed(const transform a) {
+  constexpr int L = fixed<P, C>::L, HALF = fixed<P, C>::HALF, THREADS = fixed<P, C>::THREADS;
   extern __shared__ __align__(16) double shared[];
   double2 *w = (double2 *)shared, *all_lines = w + L; /* two of [x][ky][c], used in turn */
   double *in = (double *)(all_lines + 2 * P * L * 8);    /* [x][y][z][c], zero inside */
   const int64_t slot = a.first + blockIdx.x, pitch = (int64_t)a.columns * a.components * a.slots * 8;
   const int column = blockIdx.y / a.components, component = blockIdx.y % a.components, c = threadIdx.x % 8, half = threadIdx.x / 8 % 2, line = threadIdx.x / 16;
+  const int box = a.child[slot * 8 + c];
+  const bool writes = in_use<C>(existing_children(box), c);
   for (int j = threadIdx.x; j < L; j += THREADS) w[j] = make_double2(a.twiddle[2 * j], a.twiddle[2 * j + 1]);
-  for (int i = threadIdx.x; i < P * P * P * 8; i += THREADS) {
-    int box = a.child[slot * 8 + i % 8], s = a.grid_surface[i / 8];
+  for (int i = threadIdx.x; i < P * P * P * 8; i += THREADS) { /* i % 8 is c: THREADS is a multiple of 8 */
+    int s = a.grid_surface[i / 8];
     in[i] = box >= 0 && s >= 0 ? a.equivalent[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] : 0;
   }
   __syncthreads();
@@ -211,61 +234,51 @@ __global__ void __launch_bounds__(fixed<P>::THREADS) forward_fixed(const transfo
       }
     }
     __syncthreads();
-    if (line < L) { /* line: ky */
-      double2 v[P], *out = a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.y * a.slots + slot) * 8 + c;
+    if (line < L && writes) { /* line: ky */
+      double2 v[P];
+      C *out = (C *)a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.y * a.slots + slot) * 8 + c;
 #pragma unroll
       for (int x = 0; x < P; x++) v[x] = lines[(x * L + line) * 8 + c];
       for (int k = half * HALF; k < (half ? P : HALF); k++) {
         double2 cs, sn;
         transform_pair<P>(v, k, w, cs, sn);
-        out[(int64_t)(k * L + line) * pitch] = make_double2(cs.x + sn.y, cs.y - sn.x);
-        if (k) out[(int64_t)((L - k) * L + line) * pitch] = make_double2(cs.x - sn.y, cs.y + sn.x);
+        keep(out + (int64_t)(k * L + line) * pitch, make_double2(cs.x + sn.y, cs.y - sn.x));
+        if (k) keep(out + (int64_t)((L - k) * L + line) * pitch, make_double2(cs.x - sn.y, cs.y + sn.x));
       }
     }
   }
 }
 
-template <int P>
-__global__ void __launch_bounds__(fixed<P>::THREADS, P <= 6 ? 3 : 2) inverse_fixed(const transform a) {
-  constexpr int L = fixed<P>::L, HALF = fixed<P>::HALF, THREADS = fixed<P>::THREADS;
+/* A plane kz comes to shared memory by asynchronous copies during the last step of the one before. The planes' values at points (x, y) are kept for the
+ * sums over kz at the end. */
+template <int P, typename C>
+__global__ void __launch_bounds__(fixed<P, C>::THREADS, P <= 6 ? 4 : 2) inverse_fixed(const transform a) {
+  constexpr int L = fixed<P, C>::L, HALF = fixed<P, C>::HALF, THREADS = fixed<P, C>::THREADS;
   extern __shared__ __align__(16) double shared[];
-  double2 *w = (double2 *)shared, *plane = w + L, *lines = plane + L * L * 8; /* [kx][ky][c]: sums at kx < P, differences at L - kx; [x][ky][c] */
+  double2 *w = (double2 *)shared, *lines = w + L, *faces = lines + P * L * 8; /* [x][ky][c]; [kz][x][y][c] */
+  C *plane = (C *)(faces + P * P * P * 8);                                       /* [kx][ky][c] */
   const int64_t row = a.first + blockIdx.x, pitch = (int64_t)a.columns * a.components * a.slots * 8;
   const int column = blockIdx.y / a.components, component = blockIdx.y % a.components, c = threadIdx.x % 8, half = threadIdx.x / 8 % 2, line = threadIdx.x / 16;
-  double *partial = a.partial + ((row * 8 + c) * a.columns * a.components + blockIdx.y) * a.n_surface;
-  const double2 *from = a.spectrum + ((int64_t)blockIdx.y * a.slots + row) * 8;
-  double sum_of[HALF][P]; /* this thread's y, all z, at x = line */
-#pragma unroll
-  for (int i = 0; i < HALF; i++)
-#pragma unroll
-    for (int z = 0; z < P; z++) {
-      int y = half * HALF + i, s = line < P && y < P ? a.grid_surface[(line * P + y) * P + z] : -1;
-      sum_of[i][z] = a.kz_begin && s >= 0 ? partial[s] : 0;
-    }
+  const int box = a.child[row * 8 + c];
+  const C *from = (const C *)a.spectrum + ((int64_t)blockIdx.y * a.slots + row) * 8 + c;
   for (int j = threadIdx.x; j < L; j += THREADS) w[j] = make_double2(a.twiddle[2 * j], a.twiddle[2 * j + 1]);
-  for (int kz = a.kz_begin; kz < a.kz_end; kz++, from += L * L * pitch) {
-    for (int i = threadIdx.x; i < P * L * 8; i += THREADS) { /* k, ky, c */
-      int k = i / (L * 8), rest = i % (L * 8);
-      double2 f = from[(int64_t)(k * L + rest / 8) * pitch + rest % 8];
-      if (k) {
-        double2 g = from[(int64_t)((L - k) * L + rest / 8) * pitch + rest % 8];
-        plane[(L - k) * L * 8 + rest] = make_double2(f.x - g.x, f.y - g.y);
-        f = make_double2(f.x + g.x, f.y + g.y);
-      }
-      plane[k * L * 8 + rest] = f;
-    }
-    __syncthreads();
-    if (line < L) { /* line: ky */
+  for (int kz = a.kz_begin - 1; kz < a.kz_end; kz++) {
+    if (kz >= a.kz_begin && line < L) { /* line: ky */
       double2 sum[P], difference[P];
+      sum[0] = widen(plane[line * 8 + c]);
 #pragma unroll
-      for (int k = 0; k < P; k++) {
-        sum[k] = plane[(k * L + line) * 8 + c];
-        if (k) difference[k] = plane[((L - k) * L + line) * 8 + c];
+      for (int k = 1; k < P; k++) {
+        double2 f = widen(plane[(k * L + line) * 8 + c]), g = widen(plane[((L - k) * L + line) * 8 + c]);
+        sum[k] = make_double2(f.x + g.x, f.y + g.y), difference[k] = make_double2(f.x - g.x, f.y - g.y);
       }
       for (int x = half * HALF; x < (half ? P : HALF); x++) lines[(x * L + line) * 8 + c] = value_at<P>(sum, difference, x, w);
     }
     __syncthreads();
-    if (line < P) { /* line: x */
+    if (kz + 1 < a.kz_end && box >= 0) /* THREADS is a multiple of 8: a thread copies for its own child alone, and what has none is never used */
+      for (int i = threadIdx.x; i < L * L * 8; i += THREADS)
+        __pipeline_memcpy_async(plane + i, from + ((int64_t)(kz + 1 - a.kz_begin) * L * L + i / 8) * pitch, sizeof(C));
+    __pipeline_commit();
+    if (kz >= a.kz_begin && line < P) { /* line: x */
       double2 sum[P], difference[P];
       sum[0] = lines[line * L * 8 + c];
 #pragma unroll
@@ -273,30 +286,36 @@ __global__ void __launch_bounds__(fixed<P>::THREADS, P <= 6 ? 3 : 2) inverse_fix
         double2 f = lines[(line * L + k) * 8 + c], g = lines[(line * L + L - k) * 8 + c];
         sum[k] = make_double2(f.x + g.x, f.y + g.y), difference[k] = make_double2(f.x - g.x, f.y - g.y);
       }
+      for (int y = half * HALF; y < (half ? P : HALF); y++) faces[((kz * P + line) * P + y) * 8 + c] = value_at<P>(sum, difference, y, w);
+    }
+    __pipeline_wait_prior(0);
+    __syncthreads();
+  }
+  if (line >= P || box < 0) return;
+  double *partial = a.partial + ((row * 8 + c) * a.columns * a.components + blockIdx.y) * a.n_surface;
+  double *check = a.check + ((int64_t)box * a.columns + column) * a.n + component * a.n_surface, degree = a.degree[box];
+  for (int y = half * HALF; y < (half ? P : HALF); y++) {
+    double sum_of[P]; /* all z */
+    const int16_t *surface = a.grid_surface + (line * P + y) * P;
+#pragma unroll
+    for (int z = 0; z < P; z++) sum_of[z] = a.kz_begin && surface[z] >= 0 ? partial[surface[z]] : 0;
+    for (int kz = a.kz_begin; kz < a.kz_end; kz++) {
       double weight = kz ? 2 : 1; /* L is odd: every other frequency stands for its conjugate too */
+      double2 f = faces[((kz * P + line) * P + y) * 8 + c];
 #pragma unroll
-      for (int i = 0; i < HALF; i++) {
-        double2 f = value_at<P>(sum, difference, min(half * HALF + i, P - 1), w);
-        f = make_double2(weight * f.x, weight * f.y);
-#pragma unroll
-        for (int z = 0, j = 0; z < P; z++) {
-          sum_of[i][z] = fma(f.x, w[j].x, fma(-f.y, w[j].y, sum_of[i][z]));
-          j += kz;
-          if (j >= L) j -= L;
-        }
+      for (int z = 0, j = 0; z < P; z++) {
+        sum_of[z] = fma(weight * f.x, w[j].x, fma(-(weight * f.y), w[j].y, sum_of[z]));
+        j += kz;
+        if (j >= L) j -= L;
       }
     }
-  }
-  int box = a.child[row * 8 + c];
-#pragma unroll
-  for (int i = 0; i < HALF; i++)
 #pragma unroll
     for (int z = 0; z < P; z++) {
-      int y = half * HALF + i, s = line < P && y < P ? a.grid_surface[(line * P + y) * P + z] : -1;
-      if (s < 0) continue;
-      if (a.kz_end < P) partial[s] = sum_of[i][z];
-      else if (box >= 0) a.check[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] += a.degree[box] * sum_of[i][z];
+      if (surface[z] < 0) continue;
+      if (a.kz_end < P) partial[surface[z]] = sum_of[z];
+      else check[surface[z]] += degree * sum_of[z];
     }
+  }
 }
 }
 #endif
