@@ -92,12 +92,15 @@ static fmm_status evaluate(fmm_plan *plan, fmm_call *call) {
   fmm_setup *s = plan->setup;
   double t = fmm_now_s();
   FMM_TRY(from_device(plan, call));
-  if (call->densities_space == FMM_MEMORY_HOST) FMM_TRY(check_densities(plan, call->densities));
-  if (fmm_dispatch_uses(s, FMM_DEVICE_CPU) || s->n_nested) {
+  int on_host = fmm_dispatch_uses(s, FMM_DEVICE_CPU) || s->n_nested; /* else the device checks densities and results */
+  if ((on_host || !s->gpu) && call->densities_space == FMM_MEMORY_HOST) FMM_TRY(check_densities(plan, call->densities));
+  if (on_host) {
     fmm_gather_densities(&s->tree.sources, s->n_density_planes, call->densities, s->density, plan->threads);
     fmm_trace_add(&plan->trace, "cpu", "gather densities", t, fmm_now_s());
   }
-  FMM_TRY(fmm_dispatch(s, call, &plan->trace));
+  fmm_status status = fmm_dispatch(s, call, &plan->trace);
+  if (status == FMM_ERR_INPUT && call->densities_space == FMM_MEMORY_HOST) FMM_TRY(check_densities(plan, call->densities)); /* with the value at fault */
+  FMM_TRY(status);
   if (call->delivered) return FMM_OK;
   if (s->n_nested) {
     t = fmm_now_s();

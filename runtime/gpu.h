@@ -73,7 +73,8 @@ fmm_status fmm_gpu_wait(fmm_gpu_plan *plan, fmm_gpu_array array);
  * potential n_targets_input x outputs x columns; gradient (NULL: not asked) n_targets_input x outputs x 3 x columns. */
 fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space);
 
-/* Waits for everything of this execution and copies host results out. */
+/* Waits for everything of this execution and copies host results out. FMM_ERR_INPUT, after fmm_gpu_results: a density or a result is not finite (the first
+ * row is named); the caller's results are as they were then. */
 fmm_status fmm_gpu_finish(fmm_gpu_plan *plan);
 
 /* Seconds since begin of a phase's first and last work on the device in the finished execution; 0 when it did not run. Copies likewise. */

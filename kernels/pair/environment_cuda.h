@@ -83,10 +83,10 @@ namespace float_guarded {
 #define FMM_ACCURACY(type, real, space)                                                                                              \
   struct type {                                                                                                                   \
     typedef real Real;                                                                                                              \
-    template <bool guard, int gradient>                                                                                             \
+    template <bool guard, int gradient, int columns>                                                                                \
     static __device__ __forceinline__ void pair(Real dx, Real dy, Real dz, const Real *s, const Real *normal, const Real *params, Real *f) { \
-      if (guard) space##_guarded::FMM_PAIR_HERE(dx, dy, dz, s, normal, params, 1, gradient, f);                                     \
-      else space##_open::FMM_PAIR_HERE(dx, dy, dz, s, normal, params, 1, gradient, f);                                              \
+      if (guard) space##_guarded::FMM_PAIR_HERE(dx, dy, dz, s, normal, params, columns, gradient, f);                               \
+      else space##_open::FMM_PAIR_HERE(dx, dy, dz, s, normal, params, columns, gradient, f);                                        \
     }                                                                                                                               \
   };
 FMM_ACCURACY(third, double, third)

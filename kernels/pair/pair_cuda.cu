@@ -2,7 +2,9 @@
  * one kernel template over what the sources and the targets are. A block of 128 threads takes a tile (gpu_cuda.h): each group of lanes holds
  * all of the tile's targets in registers, several a lane; sources are staged in shared memory and dealt to the groups in turn; the groups'
  * sums are added in a fixed order at the end. Nothing is atomic and each value is written by one thread: bits depend on the tree alone.
- * In float, coordinates are relative to the target box's centre and each staged chunk is added to double sums. */
+ * Several density columns go together, as many as fit the registers, and share each pair's distance and root.
+ * In float, coordinates are relative to the target box's centre, densities scaled by a power of two, and each staged chunk is added to double sums; tiles
+ * that are too tight for that (pair_tight_cuda.cu) are done in double. */
 #include <cuda_pipeline.h>
 
 #include "runtime/gpu/gpu_cuda.h"
@@ -15,11 +17,15 @@
 #include "kernels/pair/environment_cuda.h"
 
 namespace {
-enum { THREADS = 128, SHARED_BYTES = 16384, POINTS = 0, SURFACES = 1 };
+enum { THREADS = 128, SHARED_BYTES = 16384, POINTS = 0, SURFACES = 1, MOST_ORDER_OF_NEWTON = 8 };
 constexpr fmm_pair_info info = FMM_JOIN(info_, FMM_CUDA_PAIR);
-constexpr int COMPONENTS = info.components, WIDTH = (3 + COMPONENTS + (info.takes_normals ? 3 : 0) + 1) / 2 * 2;
+constexpr int COMPONENTS = info.components;
 
 constexpr int values_of(int gradient) { return info.outputs * (gradient ? 4 : 1); }
+/* Columns that go together where there are several. */
+constexpr int together(int gradient) { return 4 * values_of(gradient) <= 8 ? 4 : 2 * values_of(gradient) <= 8 ? 2 : 1; }
+/* Values staged of a source: coordinates, densities, normal; even. */
+constexpr int width_of(int columns) { return (3 + COMPONENTS * columns + (info.takes_normals ? 3 : 0) + 1) / 2 * 2; }
 /* Targets a lane can hold without spilling: 3 coordinates and the sums each. */
 constexpr int most_of(int values, bool points) { return values == 1 ? (points ? 10 : 5) : values <= 4 ? 4 : 2; }
 
@@ -34,45 +40,60 @@ struct job {
   const double *target[3];
   double *out;
   int64_t n_sources, n_targets;
-  int n_surface, columns, add;
+  int n_surface, columns, add, precise; /* precise: tiles of this mark only; -1: all */
+  const double *scale;                  /* of densities in float, and its inverse */
   double params[FMM_MAX_PARAMS];
 };
 
-template <typename Real, int SOURCES>
-__device__ __forceinline__ void stage_source(const job &a, Real *to, const fmm_cuda_range &range, int box, int64_t i, int column, const double *center) {
+/* Column c of the K from `column` on; those beyond the last repeat it. */
+template <int K>
+__device__ __forceinline__ int column_of(const job &a, int column, int c) { return K == 1 ? column : min(column + c, a.columns - 1); }
+
+/* Columns [column, column + K) of one source. */
+template <typename Real, int SOURCES, int K>
+__device__ __forceinline__ void stage_source(const job &a, Real *to, const fmm_cuda_range &range, int box, int64_t i, int column, const double *center, double scale) {
   double at[3];
   if (SOURCES == POINTS && sizeof(Real) == sizeof(double)) { /* as it is, without waiting */
     int64_t j = range.begin + i;
     for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + k, a.source[k] + j, sizeof(Real));
 #pragma unroll
-    for (int k = 0; k < COMPONENTS; k++) __pipeline_memcpy_async(to + 3 + k, a.density + ((int64_t)k * a.columns + column) * a.n_sources + j, sizeof(Real));
+    for (int k = 0; k < COMPONENTS; k++)
+#pragma unroll
+      for (int c = 0; c < K; c++)
+        __pipeline_memcpy_async(to + 3 + k * K + c, a.density + ((int64_t)k * a.columns + column_of<K>(a, column, c)) * a.n_sources + j, sizeof(Real));
     if (info.takes_normals)
-      for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + 3 + COMPONENTS + k, a.normal[k] + j, sizeof(Real));
+      for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + 3 + COMPONENTS * K + k, a.normal[k] + j, sizeof(Real));
     return;
   }
   if (SOURCES == POINTS) {
     int64_t j = range.begin + i;
     for (int k = 0; k < 3; k++) at[k] = a.source[k][j] - center[k];
 #pragma unroll
-    for (int k = 0; k < COMPONENTS; k++) to[3 + k] = (Real)a.density[((int64_t)k * a.columns + column) * a.n_sources + j];
+    for (int k = 0; k < COMPONENTS; k++)
+#pragma unroll
+      for (int c = 0; c < K; c++) to[3 + k * K + c] = (Real)(scale * a.density[((int64_t)k * a.columns + column_of<K>(a, column, c)) * a.n_sources + j]);
     if (info.takes_normals)
-      for (int k = 0; k < 3; k++) to[3 + COMPONENTS + k] = (Real)a.normal[k][j];
+      for (int k = 0; k < 3; k++) to[3 + COMPONENTS * K + k] = (Real)a.normal[k][j];
   } else {
     double radius = a.source_radius * a.half[box];
     for (int k = 0; k < 3; k++) at[k] = a.center[k][box] + radius * a.surface[3 * i + k] - center[k];
-    const double *q = a.equivalent + ((int64_t)box * a.columns + column) * COMPONENTS * a.n_surface + i;
 #pragma unroll
-    for (int k = 0; k < COMPONENTS; k++) to[3 + k] = (Real)q[k * a.n_surface];
+    for (int c = 0; c < K; c++) {
+      const double *q = a.equivalent + ((int64_t)box * a.columns + column_of<K>(a, column, c)) * COMPONENTS * a.n_surface + i;
+#pragma unroll
+      for (int k = 0; k < COMPONENTS; k++) to[3 + k * K + c] = (Real)(scale * q[k * a.n_surface]);
+    }
   }
 #pragma unroll
   for (int k = 0; k < 3; k++) to[k] = (Real)at[k];
 }
 
 /* One group's share of the staged sources onto its targets. */
-template <class Acc, int GRADIENT, int R, bool GUARD>
+template <class Acc, int GRADIENT, int K, int R, bool GUARD>
 __device__ __forceinline__ void add_pairs(const typename Acc::Real *staged, int filled, int group, int groups, const typename Acc::Real (*at)[3],
-                                          const typename Acc::Real *params, typename Acc::Real (*sum)[values_of(GRADIENT)]) {
+                                          const typename Acc::Real *params, typename Acc::Real (*sum)[values_of(GRADIENT) * K]) {
   typedef typename Acc::Real Real;
+  constexpr int WIDTH = width_of(K);
 #pragma unroll(R <= 2 ? 4 : R <= 4 ? 2 : 1)
   for (int j = group; j < filled; j += groups) {
     const Real *source = staged + j * WIDTH;
@@ -81,20 +102,22 @@ __device__ __forceinline__ void add_pairs(const typename Acc::Real *staged, int 
     for (int k = 0; k < WIDTH; k++) s[k] = source[k];
 #pragma unroll
     for (int r = 0; r < R; r++)
-      Acc::template pair<GUARD, GRADIENT>(at[r][0] - s[0], at[r][1] - s[1], at[r][2] - s[2], s + 3, s + 3 + COMPONENTS, params, sum[r]);
+      Acc::template pair<GUARD, GRADIENT, K>(at[r][0] - s[0], at[r][1] - s[1], at[r][2] - s[2], s + 3, s + 3 + COMPONENTS * K, params, sum[r]);
   }
 }
 
-template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int R>
+template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int K, int R>
 __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile, double *shared, int column) {
   typedef typename Acc::Real Real;
-  constexpr int VALUES = values_of(GRADIENT), CHUNK = SHARED_BYTES / (int)(WIDTH * sizeof(Real)) < 512 ? SHARED_BYTES / (int)(WIDTH * sizeof(Real)) : 512;
+  constexpr int VALUES = values_of(GRADIENT) * K, WIDTH = width_of(K), CHUNK = SHARED_BYTES / (int)(WIDTH * sizeof(Real)) < 512 ? SHARED_BYTES / (int)(WIDTH * sizeof(Real)) : 512;
   constexpr bool SPLIT = sizeof(Real) < sizeof(double);
   Real *staged = (Real *)shared;
   const int lanes = 1 << tile.lanes_log2, lane = threadIdx.x & (lanes - 1), group = threadIdx.x >> tile.lanes_log2, groups = THREADS >> tile.lanes_log2;
-  double center[3] = {0, 0, 0};
-  if (SPLIT)
+  double center[3] = {0, 0, 0}, scale = 1;
+  if (SPLIT) {
     for (int k = 0; k < 3; k++) center[k] = a.center[k][tile.box];
+    scale = a.scale[0];
+  }
   Real params[FMM_MAX_PARAMS];
 #pragma unroll
   for (int k = 0; k < info.n_params; k++) params[k] = (Real)a.params[k];
@@ -128,7 +151,7 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
       if (filled && range.guard != guard) break;
       guard = range.guard;
       int take = (int)min((int64_t)(CHUNK - filled), range.count - done);
-      for (int i = threadIdx.x; i < take; i += THREADS) stage_source<Real, SOURCES>(a, staged + (filled + i) * WIDTH, range, box, done + i, column, center);
+      for (int i = threadIdx.x; i < take; i += THREADS) stage_source<Real, SOURCES, K>(a, staged + (filled + i) * WIDTH, range, box, done + i, column, center, scale);
       filled += take;
       done += take;
       if (done == range.count) next++, done = 0;
@@ -138,8 +161,8 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
       __pipeline_wait_prior(0);
     }
     __syncthreads();
-    if (SOURCES == POINTS && TARGETS == POINTS && guard) add_pairs<Acc, GRADIENT, R, true>(staged, filled, group, groups, at, params, sum);
-    else add_pairs<Acc, GRADIENT, R, false>(staged, filled, group, groups, at, params, sum);
+    if (SOURCES == POINTS && TARGETS == POINTS && guard) add_pairs<Acc, GRADIENT, K, R, true>(staged, filled, group, groups, at, params, sum);
+    else add_pairs<Acc, GRADIENT, K, R, false>(staged, filled, group, groups, at, params, sum);
     if (SPLIT)
 #pragma unroll
       for (int r = 0; r < R; r++)
@@ -159,43 +182,48 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
       if ((threadIdx.x & 31) < lanes) shared[(warp * VALUES + v) * held + lane + r * lanes] = f;
     }
   __syncthreads();
+  if (SPLIT) scale = a.scale[1];
   for (int i = threadIdx.x; i < tile.target_count * VALUES; i += THREADS) {
-    int v = i / tile.target_count, t = i - v * tile.target_count;
+    int v = i / tile.target_count, t = i - v * tile.target_count, output = v / K, to_column = column + v % K;
+    if (to_column >= a.columns) continue;
     double f = 0;
     for (int g = 0; g < THREADS / 32; g++) f += shared[(g * VALUES + v) * held + t];
-    double *to = TARGETS == POINTS ? a.out + ((int64_t)v * a.columns + column) * a.n_targets + tile.target_begin + t
-                                   : a.out + ((int64_t)tile.slot * a.columns + column) * VALUES * a.n_surface + (int64_t)v * a.n_surface + tile.target_begin + t;
+    if (SPLIT) f *= scale;
+    double *to = TARGETS == POINTS ? a.out + ((int64_t)output * a.columns + to_column) * a.n_targets + tile.target_begin + t
+                                   : a.out + (((int64_t)tile.slot * a.columns + to_column) * (VALUES / K) + output) * a.n_surface + tile.target_begin + t;
     *to = a.add ? *to + f : f;
   }
 }
 
-template <class Acc, int GRADIENT, int SOURCES, int TARGETS>
+template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int K>
 __global__ void __launch_bounds__(THREADS) pair_sums(const job a) {
-  constexpr int VALUES = values_of(GRADIENT), MOST = most_of(VALUES, SOURCES == POINTS && TARGETS == POINTS);
+  constexpr int VALUES = values_of(GRADIENT) * K, MOST = most_of(VALUES, SOURCES == POINTS && TARGETS == POINTS);
   constexpr int DOUBLES = THREADS * MOST * VALUES > SHARED_BYTES / 8 ? THREADS * MOST * VALUES : SHARED_BYTES / 8;
   __shared__ __align__(16) double shared[DOUBLES];
   const fmm_cuda_tile tile = a.tile[blockIdx.x];
+  if (a.precise >= 0 && tile.precise != a.precise) return;
 #define CASE(r) \
-  case r: if (r <= MOST) sum_tile<Acc, GRADIENT, SOURCES, TARGETS, (r <= MOST ? r : 1)>(a, tile, shared, blockIdx.y); break;
+  case r: if (r <= MOST) sum_tile<Acc, GRADIENT, SOURCES, TARGETS, K, (r <= MOST ? r : 1)>(a, tile, shared, blockIdx.y * K); break;
   switch (tile.per_lane) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) }
 #undef CASE
 }
 
+/* All columns in one launch: one at a time when there is one, else as many as go together. */
+template <class Acc, int GRADIENT, int SOURCES, int TARGETS>
+void launch_columns(const fmm_cuda_pair_job *j, const job &a) {
+  constexpr int K = together(GRADIENT);
+  dim3 blocks((unsigned)(j->tile_end - j->tile_begin), a.columns == 1 ? 1 : (a.columns + K - 1) / K);
+  if (a.columns == 1) pair_sums<Acc, GRADIENT, SOURCES, TARGETS, 1><<<blocks, THREADS, 0, j->stream>>>(a);
+  else pair_sums<Acc, GRADIENT, SOURCES, TARGETS, K><<<blocks, THREADS, 0, j->stream>>>(a);
+}
+
 template <class Acc>
 void launch(const fmm_cuda_pair_job *j, const job &a, int gradient) {
-  dim3 blocks((unsigned)(j->tile_end - j->tile_begin), a.columns);
-  cudaStream_t s = j->stream;
-  if (j->sum == FMM_SUM_U && gradient) pair_sums<Acc, 1, POINTS, POINTS><<<blocks, THREADS, 0, s>>>(a);
-  else if (j->sum == FMM_SUM_U) pair_sums<Acc, 0, POINTS, POINTS><<<blocks, THREADS, 0, s>>>(a);
-  else if (j->sum == FMM_SUM_P2M || j->sum == FMM_SUM_X) pair_sums<Acc, 0, POINTS, SURFACES><<<blocks, THREADS, 0, s>>>(a);
-  else if (gradient) pair_sums<Acc, 1, SURFACES, POINTS><<<blocks, THREADS, 0, s>>>(a);
-  else pair_sums<Acc, 0, SURFACES, POINTS><<<blocks, THREADS, 0, s>>>(a);
-}
-template <>
-void launch<single>(const fmm_cuda_pair_job *j, const job &a, int gradient) {
-  dim3 blocks((unsigned)(j->tile_end - j->tile_begin), a.columns);
-  if (gradient) pair_sums<single, 1, POINTS, POINTS><<<blocks, THREADS, 0, j->stream>>>(a);
-  else pair_sums<single, 0, POINTS, POINTS><<<blocks, THREADS, 0, j->stream>>>(a);
+  if (j->sum == FMM_SUM_U && gradient) launch_columns<Acc, 1, POINTS, POINTS>(j, a);
+  else if (j->sum == FMM_SUM_U) launch_columns<Acc, 0, POINTS, POINTS>(j, a);
+  else if (j->sum == FMM_SUM_P2M || j->sum == FMM_SUM_X) launch_columns<Acc, 0, POINTS, SURFACES>(j, a);
+  else if (gradient) launch_columns<Acc, 1, SURFACES, POINTS>(j, a);
+  else launch_columns<Acc, 0, SURFACES, POINTS>(j, a);
 }
 
 job job_of(const fmm_cuda_pair_job *j) {
@@ -213,6 +241,8 @@ job job_of(const fmm_cuda_pair_job *j) {
   a.n_targets = p->n_targets;
   a.n_surface = p->n_surface;
   a.columns = p->columns;
+  a.scale = p->d_scale;
+  a.precise = -1;
   memcpy(a.params, p->params, sizeof a.params);
   a.add = 1;
   switch (j->sum) {
@@ -226,17 +256,26 @@ job job_of(const fmm_cuda_pair_job *j) {
 }
 }
 
-/* Newton's 1.3e-12 serves where the tolerance is well above it. */
+/* Newton's 1.3e-12 serves where the tolerance is well above it; onto and from surfaces up to the order whose inverses amplify it by less than the tolerance
+ * leaves (kernels/phase.h). */
 extern "C" cudaError_t FMM_JOIN(fmm_cuda_pair_, FMM_CUDA_PAIR)(const fmm_cuda_pair_job *j) {
   if (j->tile_end <= j->tile_begin) return cudaSuccess;
   const fmm_gpu_plan *p = j->plan;
-  const job a = job_of(j);
+  const fmm_cuda_sums *sums = &p->sums[j->sum];
+  job a = job_of(j);
   int gradient = p->gradient && j->sum != FMM_SUM_P2M && j->sum != FMM_SUM_X;
-  fmm_precision precision = p->precision[FMM_PHASE_ULIST];
-  if (j->sum == FMM_SUM_U && (precision == FMM_PRECISION_MIXED || precision == FMM_PRECISION_SINGLE)) launch<single>(j, a, gradient);
-  else if (p->tolerance > 1e-10) launch<newton>(j, a, gradient);
+  if (sums->single) {
+    a.precise = sums->n_precise ? 0 : -1;
+    launch<single>(j, a, gradient);
+    if (!sums->n_precise) return cudaGetLastError();
+    a.precise = 1;
+  }
+  if (p->tolerance > 1e-10 && (j->sum == FMM_SUM_U || p->order <= MOST_ORDER_OF_NEWTON)) launch<newton>(j, a, gradient);
   else launch<third>(j, a, gradient);
   return cudaGetLastError();
 }
 
-extern "C" int FMM_JOIN(fmm_cuda_most_, FMM_CUDA_PAIR)(int gradient, int points) { return most_of(values_of(gradient), points); }
+/* Most targets a lane can hold of these columns. */
+extern "C" int FMM_JOIN(fmm_cuda_most_, FMM_CUDA_PAIR)(int gradient, int points, int columns) {
+  return most_of(values_of(gradient) * (columns == 1 ? 1 : together(gradient)), points);
+}

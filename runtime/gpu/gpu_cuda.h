@@ -22,6 +22,13 @@ fmm_status fmm_cuda_failed(cudaError_t error, const char *call, const char *file
     if (cuda_error_ == cudaSuccess) cuda_error_ = (call);                                                 \
     if (cuda_error_ != cudaSuccess) return fmm_cuda_failed(cuda_error_, #call, __FILE__, __LINE__);       \
   } while (0)
+/* The same as an expression, where something must be freed first: the call is made even when the seam fails it. */
+static inline fmm_status fmm_cuda_checked(cudaError_t error, const char *call, const char *file, int line) {
+  cudaError_t gate = fmm_cuda_gate();
+  if (gate != cudaSuccess) error = gate;
+  return error == cudaSuccess ? FMM_OK : fmm_cuda_failed(error, call, file, line);
+}
+#define CUDA_CHECKED(call) fmm_cuda_checked((call), #call, __FILE__, __LINE__)
 #define CUDA_LAUNCHED() CUDA_TRY(cudaGetLastError())
 
 /* Makes a device current for a scope and restores the caller's. */
@@ -42,6 +49,7 @@ typedef struct fmm_cuda_tile {
   int32_t box;                       /* target box */
   int32_t slot;                      /* surface targets: index of the output expansion */
   int32_t lanes_log2, per_lane;
+  int32_t precise;                   /* too tight for float */
 } fmm_cuda_tile;
 
 typedef struct fmm_cuda_range { int64_t begin; int32_t count, guard; } fmm_cuda_range; /* points; guard: zero distances may occur */
@@ -53,6 +61,8 @@ typedef struct fmm_cuda_sums {
   fmm_cuda_tile *tile, *d_tile;      /* host copies are freed after the upload */
   fmm_cuda_range *range, *d_range;
   int32_t *box, *d_box;
+  int single;                        /* in float, but the precise tiles */
+  int64_t n_precise;
 } fmm_cuda_sums;
 
 typedef enum fmm_cuda_sum { FMM_SUM_P2M, FMM_SUM_U, FMM_SUM_W, FMM_SUM_X, FMM_SUM_L2P, FMM_N_SUMS } fmm_cuda_sum;
@@ -69,7 +79,9 @@ typedef struct fmm_cuda_operators {
 } fmm_cuda_operators;
 
 enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
-enum { FMM_CUDA_CHUNK_BYTES = 8 << 20, FMM_CUDA_MAX_CHUNKS = 256, FMM_CUDA_TILE_BOXES = 64 };
+/* Place of the first density (row * width + component and column) and the first result row that are not finite; inverted high word of the largest density. */
+enum { FMM_CUDA_BAD_DENSITY, FMM_CUDA_BAD_RESULT, FMM_CUDA_LARGEST, FMM_CUDA_N_REPORT };
+enum { FMM_CUDA_CHUNK_BYTES = 1 << 20, FMM_CUDA_MAX_CHUNKS = 256, FMM_CUDA_TILE_BOXES = 64, FMM_CUDA_V_WINDOW = 256 };
 
 struct fmm_gpu_plan {
   /* shape */
@@ -88,7 +100,7 @@ struct fmm_gpu_plan {
 
   /* memory */
   void *arena;
-  size_t arena_bytes, host_bytes;
+  size_t arena_bytes, host_bytes, spectrum_bytes;
   double *stage_in, *stage_out;      /* pinned */
 
   /* points, boxes */
@@ -100,12 +112,15 @@ struct fmm_gpu_plan {
 
   /* state */
   double *d_density_input, *d_density; /* input layout; planes */
+  unsigned long long *d_report, *report; /* of this execution, by integer minima, all ones: nothing; on the device, and its page-locked copy */
+  double *d_scale;                   /* power of two that takes it to about 1, and its inverse: densities in float */
   double *d_near, *d_far;            /* potentials of U, W and of down; planes */
   double *d_output;                  /* results in the caller's layout */
   double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n] */
 
   /* pair sums */
   fmm_cuda_sums sums[FMM_N_SUMS];
+  double *d_tight;                   /* room of fmm_cuda_mark_tight */
 
   /* products: columns are boxes; first the leaves with sources by ascending box (P2M's slots), then the boxes with children from the deepest
    * level up, then level by level down those with targets, sorted by octant in tiles of FMM_CUDA_TILE_BOXES, then leaves with targets */
@@ -122,12 +137,15 @@ struct fmm_gpu_plan {
   /* V */
   int64_t v_rows, v_slots;
   int32_t *d_slot_child, *d_row_child; /* 8 a slot or row: box or -1; slot v_slots is empty */
-  int32_t *d_neighbor;               /* [26][v_rows] slot */
+  int64_t v_positions;               /* rows in the products' order: by windows of FMM_CUDA_V_WINDOW rows, in each by which neighbours there are */
+  int32_t *d_v_row;                  /* row of a position, -1: none */
+  int32_t *d_neighbor;               /* [26][v_positions] slot */
   int n_v_groups;
-  struct { int64_t begin, end; int level; } v_group[FMM_MAX_LEVELS]; /* rows of one operator set */
+  struct { int64_t begin, end, first_window; int level; } v_group[FMM_MAX_LEVELS]; /* rows of one operator set */
+  int v_single;                      /* spectra in float */
   int slab;                          /* planes kz done at once, 1 .. order + 1 */
   double *d_v_partial;               /* sums between slabs, [row][child][column, component][surface point]; NULL with one slab */
-  double2 *d_spectrum, *d_product;   /* [frequency of the slab][(column, component)][slot][8], the same by row */
+  void *d_spectrum, *d_product;      /* double2 or float2 [frequency of the slab][(column, component)][slot][8], the same by row */
   double *d_twiddle;                 /* cos, sin of 2 pi j / grid */
   int16_t *d_grid_surface;           /* order^3: surface point or -1 */
   int children_forward, children_inverse; /* children a thread block */
@@ -140,6 +158,7 @@ struct fmm_gpu_plan {
   cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], chunk_event[FMM_CUDA_MAX_CHUNKS];
   unsigned ran, copied;
   int up_pending;                    /* up_done was recorded in this execution */
+  int reports;                       /* the report was asked for in this execution */
   int running;                       /* between begin and a finish that succeeded */
   double *host_potential, *host_gradient; /* where finish copies to; NULL: nowhere */
 };
@@ -170,7 +189,11 @@ typedef struct fmm_cuda_product {
   const int32_t *d_out_index;          /* box of a column, -1: nowhere; NULL: the column itself */
   const double *d_out_scale;           /* by box of d_out, or NULL */
 } fmm_cuda_product;
+cudaError_t fmm_cuda_product_prepare(void); /* once a device, before the first run */
 cudaError_t fmm_cuda_product_run(const fmm_cuda_product *product, cudaStream_t stream);
+
+/* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: 4 doubles a tile. */
+fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *plan);
 
 fmm_status fmm_up_cuda(fmm_gpu_plan *plan, cudaStream_t stream);
 fmm_status fmm_down_cuda(fmm_gpu_plan *plan, cudaStream_t stream);
@@ -188,7 +211,7 @@ cudaError_t fmm_cuda_add(double *d_sum, const double *d_term, int64_t n, cudaStr
 /* Host tables (runtime/gpu/gpu_tables.cu). */
 typedef struct fmm_cuda_tables {
   int32_t *column_box, *child, *parent, *tile_octant;
-  int32_t *slot_child, *row_child, *neighbor;
+  int32_t *slot_child, *row_child, *v_row, *neighbor;
   double *half, *degree_in, *degree_out, *degree_parent, *twiddle;
   int16_t *grid_surface;
 } fmm_cuda_tables;

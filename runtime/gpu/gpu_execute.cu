@@ -23,17 +23,6 @@ fmm_status after(cudaStream_t waits, cudaEvent_t event, cudaStream_t for_stream)
   return FMM_OK;
 }
 
-/* A large memcpy by the team, in pieces of whole pages. */
-void copy_host(void *to, const void *from, size_t bytes, int threads) {
-  size_t piece = (size_t)1 << 20;
-  int64_t n = (int64_t)((bytes + piece - 1) / piece);
-#pragma omp parallel for num_threads(threads) schedule(static) if (n > 1)
-  for (int64_t i = 0; i < n; i++) {
-    size_t at = (size_t)i * piece, size = bytes - at < piece ? bytes - at : piece;
-    memcpy((char *)to + at, (const char *)from + at, size);
-  }
-}
-
 size_t chunk_of(size_t bytes) {
   size_t least = (bytes + FMM_CUDA_MAX_CHUNKS - 1) / FMM_CUDA_MAX_CHUNKS;
   return least > (size_t)FMM_CUDA_CHUNK_BYTES ? least : (size_t)FMM_CUDA_CHUNK_BYTES;
@@ -49,16 +38,26 @@ fmm_status drain(fmm_gpu_plan *p) {
   return FMM_OK;
 }
 
+/* Each thread copies a piece to page-locked memory and sends it off. */
 fmm_status stage_densities(fmm_gpu_plan *p, const double *densities) {
   cudaStream_t in = p->stream[FMM_CUDA_IN];
   size_t bytes = density_bytes(p), chunk = chunk_of(bytes);
+  int64_t n = (int64_t)((bytes + chunk - 1) / chunk);
+  cudaError_t failed = cudaSuccess;
   if (!p->stage_in && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "densities come from the host, but the GPU plan was made for device memory");
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 0, in));
-  for (size_t at = 0; at < bytes; at += chunk) {
-    size_t size = bytes - at < chunk ? bytes - at : chunk;
-    copy_host((char *)p->stage_in + at, (const char *)densities + at, size, p->threads);
-    CUDA_TRY(cudaMemcpyAsync((char *)p->d_density_input + at, (char *)p->stage_in + at, size, cudaMemcpyHostToDevice, in));
+#pragma omp parallel for num_threads(p->threads) schedule(static, 1) if (n > 1)
+  for (int64_t i = 0; i < n; i++) {
+    fmm_cuda_on_device on(p->device);
+    size_t at = (size_t)i * chunk, size = bytes - at < chunk ? bytes - at : chunk;
+    memcpy((char *)p->stage_in + at, (const char *)densities + at, size);
+    cudaError_t error = fmm_cuda_gate();
+    if (error == cudaSuccess) error = cudaMemcpyAsync((char *)p->d_density_input + at, (char *)p->stage_in + at, size, cudaMemcpyHostToDevice, in);
+    if (error != cudaSuccess)
+#pragma omp critical(fmm_gpu_failed)
+      failed = error;
   }
+  if (failed != cudaSuccess) return fmm_cuda_failed(failed, "cudaMemcpyAsync", __FILE__, __LINE__);
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 1, in));
   return after(p->stream[FMM_CUDA_FAR], p->ready, in);
 }
@@ -70,8 +69,10 @@ fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space spac
   p->ran = p->copied = 0;
   p->up_pending = 0;
   p->host_potential = p->host_gradient = NULL;
+  p->reports = 0;
   CUDA_TRY(cudaEventRecord(p->origin, far));
   CUDA_TRY(cudaStreamWaitEvent(p->stream[FMM_CUDA_IN], p->origin, 0));
+  CUDA_TRY(cudaMemsetAsync(p->d_report, 0xff, FMM_CUDA_N_REPORT * sizeof *p->d_report, far));
   CUDA_TRY(cudaMemsetAsync(p->d_far, 0, planes_bytes(p), far));
   CUDA_TRY(cudaMemsetAsync(p->d_near, 0, planes_bytes(p), far));
   if (p->d_down_check) CUDA_TRY(cudaMemsetAsync(p->d_down_check, 0, expansion_bytes(p, p->n_boxes), far));
@@ -133,16 +134,35 @@ fmm_status fetch(fmm_gpu_plan *p, fmm_gpu_array array, double *host) {
   return FMM_OK;
 }
 
+fmm_status fetch_report(fmm_gpu_plan *p, cudaStream_t stream) {
+  CUDA_TRY(cudaMemcpyAsync(p->report, p->d_report, FMM_CUDA_N_REPORT * sizeof *p->report, cudaMemcpyDeviceToHost, stream));
+  p->reports = 1;
+  return FMM_OK;
+}
+
+/* What the report says, once it is here. */
+fmm_status check_report(const fmm_gpu_plan *p) {
+  unsigned long long density = p->report[FMM_CUDA_BAD_DENSITY], row = p->report[FMM_CUDA_BAD_RESULT], width = (unsigned long long)(p->components * p->columns);
+  if (density != ~0ull)
+    return FMM_FAIL(FMM_ERR_INPUT, "density row %llu (from 0), component %d, column %d is not finite; every density must be finite", density / width,
+                    (int)(density % width) / p->columns, (int)(density % width) % p->columns);
+  if (row != ~0ull)
+    return FMM_FAIL(FMM_ERR_INPUT, "the result at target row %llu (from 0) is beyond double precision; use smaller densities, or coordinates in another unit", row);
+  return FMM_OK;
+}
+
 fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
   cudaStream_t out = p->stream[FMM_CUDA_OUT], far = p->stream[FMM_CUDA_FAR];
   size_t first = potential_bytes(p), bytes = first + (gradient ? 3 * first : 0), chunk = chunk_of(bytes);
   FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
   if (space == FMM_MEMORY_DEVICE) {
     CUDA_TRY(fmm_cuda_scatter(p, factor, gradient_factor, potential, gradient, far));
+    FMM_TRY(fetch_report(p, far));
     return p->caller ? after(p->caller, p->far_done, far) : FMM_OK;
   }
   if (!p->stage_out && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
   CUDA_TRY(fmm_cuda_scatter(p, factor, gradient_factor, p->d_output, gradient ? p->d_output + first / sizeof(double) : NULL, far));
+  FMM_TRY(fetch_report(p, far));
   FMM_TRY(after(out, p->far_done, far));
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, out));
   int n = 0;
@@ -159,25 +179,40 @@ fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, doubl
 /* Part [at, at + size) of the staged results to where it belongs: the potentials come first. */
 void unstage(fmm_gpu_plan *p, size_t at, size_t size) {
   size_t first = potential_bytes(p), end = at + size, in_first = at < first ? (end < first ? end : first) - at : 0;
-  if (in_first) copy_host((char *)p->host_potential + at, (char *)p->stage_out + at, in_first, p->threads);
+  if (in_first) memcpy((char *)p->host_potential + at, (char *)p->stage_out + at, in_first);
   at += in_first;
-  if (at < end) copy_host((char *)p->host_gradient + (at - first), (char *)p->stage_out + at, end - at, p->threads);
+  if (at < end) memcpy((char *)p->host_gradient + (at - first), (char *)p->stage_out + at, end - at);
+}
+
+/* Each thread copies pieces out as they arrive. */
+fmm_status unstage_all(fmm_gpu_plan *p) {
+  size_t first = potential_bytes(p), bytes = p->host_potential ? first + (p->host_gradient ? 3 * first : 0) : 0, chunk = chunk_of(bytes);
+  int64_t n = (int64_t)((bytes + chunk - 1) / chunk);
+  cudaError_t failed = cudaSuccess;
+#pragma omp parallel for num_threads(p->threads) schedule(static, 1) if (n > 1)
+  for (int64_t i = 0; i < n; i++) {
+    fmm_cuda_on_device on(p->device);
+    size_t at = (size_t)i * chunk;
+    cudaError_t error = fmm_cuda_gate();
+    if (error == cudaSuccess) error = cudaEventSynchronize(p->chunk_event[i]);
+    if (error == cudaSuccess) unstage(p, at, bytes - at < chunk ? bytes - at : chunk);
+    else
+#pragma omp critical(fmm_gpu_failed)
+      failed = error;
+  }
+  return failed == cudaSuccess ? FMM_OK : fmm_cuda_failed(failed, "cudaEventSynchronize", __FILE__, __LINE__);
 }
 
 /* The host's results are touched only when all work was done without error; they are copied out while the last of them still arrive. */
 fmm_status finish(fmm_gpu_plan *p) {
-  size_t first = potential_bytes(p), bytes = p->host_potential ? first + (p->host_gradient ? 3 * first : 0) : 0, chunk = chunk_of(bytes);
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_FAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_NEAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_IN]));
-  int n = 0;
-  for (size_t at = 0; at < bytes; at += chunk, n++) {
-    CUDA_TRY(cudaEventSynchronize(p->chunk_event[n]));
-    unstage(p, at, bytes - at < chunk ? bytes - at : chunk);
-  }
+  fmm_status report = p->reports ? check_report(p) : FMM_OK;
+  if (report == FMM_OK) FMM_TRY(unstage_all(p));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_OUT]));
   p->running = 0;
-  return FMM_OK;
+  return report;
 }
 
 /* Not through the seam: results are delivered by now, and a missing time is no failure. */

@@ -1,35 +1,84 @@
 /* Input order <-> sorted order on the device, and small sums of arrays. A unique point's density is the sum over its input rows in sorted order
- * (DESIGN: coincident points are merged); its result goes to all of them. */
+ * (DESIGN: coincident points are merged); its result goes to all of them. On the way the report is made (gpu_cuda.h): the first density and the first
+ * result that are not finite, by integer minima, and the largest density. A density or result at fault leaves the caller's arrays alone. */
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
 enum { THREADS = 256 };
 
-__global__ void gather(int64_t n, const int64_t *row, const int64_t *first, int width, const double *input, double *planes) {
+/* Atomic only where it would change something. */
+__device__ void lower(unsigned long long *least, unsigned long long value) {
+  if (value < *(volatile unsigned long long *)least) atomicMin(least, value);
+}
+
+/* sized: the largest is wanted. */
+__global__ void gather(int64_t n, const int64_t *row, const int64_t *first, int width, const double *input, double *planes, int sized, unsigned long long *report) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i >= n) return;
-  int64_t begin = first ? first[i] : i, end = first ? first[i + 1] : i + 1;
-  for (int k = 0; k < width; k++) {
-    double sum = input[row[begin] * width + k];
-    for (int64_t j = begin + 1; j < end; j++) sum += input[row[j] * width + k];
-    planes[k * n + i] = sum;
+  double largest = 0;
+  if (i < n) {
+    int64_t begin = first ? first[i] : i, end = first ? first[i + 1] : i + 1;
+    for (int k = 0; k < width; k++) {
+      double sum = 0;
+      for (int64_t j = begin; j < end; j++) {
+        double value = input[row[j] * width + k];
+        if (!isfinite(value)) lower(report + FMM_CUDA_BAD_DENSITY, (unsigned long long)(row[j] * width + k));
+        sum = j == begin ? value : sum + value;
+      }
+      planes[k * n + i] = sum;
+      largest = fmax(largest, fabs(sum));
+    }
   }
+  if (!sized) return;
+  unsigned size = (unsigned)__double2hiint(largest);
+  for (int step = 16; step; step >>= 1) size = max(size, __shfl_xor_sync(0xffffffffu, size, step));
+  if (threadIdx.x % 32 == 0) lower(report + FMM_CUDA_LARGEST, ~(unsigned long long)size);
+}
+
+/* From the largest density's exponent. */
+__global__ void make_scale(const unsigned long long *report, double *scale) {
+  int exponent = (int)((unsigned)~report[FMM_CUDA_LARGEST] >> 20) - 1023;
+  exponent = exponent < -1000 ? -1000 : exponent > 1000 ? 1000 : exponent;
+  scale[0] = exp2(-(double)exponent);
+  scale[1] = exp2((double)exponent);
+}
+
+struct results {
+  int64_t n;
+  const int64_t *row, *first;
+  int outputs, derivatives, columns;
+  const double *near, *far;
+  double factor, gradient_factor;
+  unsigned long long *report;
+};
+__device__ __forceinline__ double result_of(const results &a, int64_t i, int output, int k, int column) {
+  int64_t plane = ((int64_t)(output * a.derivatives + k) * a.columns + column) * a.n + i;
+  return (k ? a.gradient_factor : a.factor) * (a.near[plane] + a.far[plane]);
+}
+
+/* The first row with a result that is not finite. */
+__global__ void inspect(const results a) {
+  int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= a.n) return;
+  bool finite = true;
+  for (int o = 0; o < a.outputs; o++)
+    for (int k = 0; k < a.derivatives; k++)
+      for (int c = 0; c < a.columns; c++) finite = finite && isfinite(result_of(a, i, o, k, c));
+  int64_t begin = a.first ? a.first[i] : i, end = a.first ? a.first[i + 1] : i + 1;
+  for (int64_t j = begin; j < end && !finite; j++) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)a.row[j]);
 }
 
 /* potential: [row][output][column]; gradient: [row][output][axis][column]; planes: [(output * derivatives + k) * columns + column]. */
-__global__ void scatter(int64_t n, const int64_t *row, const int64_t *first, int outputs, int derivatives, int columns, const double *near, const double *far, double factor,
-                        double gradient_factor, double *potential, double *gradient) {
+__global__ void scatter(const results a, double *potential, double *gradient) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i >= n) return;
-  int64_t begin = first ? first[i] : i, end = first ? first[i + 1] : i + 1;
-  for (int o = 0; o < outputs; o++)
-    for (int k = 0; k < derivatives; k++)
-      for (int c = 0; c < columns; c++) {
-        int64_t plane = ((int64_t)(o * derivatives + k) * columns + c) * n + i;
-        double value = (k ? gradient_factor : factor) * (near[plane] + far[plane]);
+  if (i >= a.n || a.report[FMM_CUDA_BAD_DENSITY] != ~0ull || a.report[FMM_CUDA_BAD_RESULT] != ~0ull) return;
+  int64_t begin = a.first ? a.first[i] : i, end = a.first ? a.first[i + 1] : i + 1;
+  for (int o = 0; o < a.outputs; o++)
+    for (int k = 0; k < a.derivatives; k++)
+      for (int c = 0; c < a.columns; c++) {
+        double value = result_of(a, i, o, k, c);
         for (int64_t j = begin; j < end; j++) {
-          if (k == 0) potential[(row[j] * outputs + o) * columns + c] = value;
-          else if (gradient) gradient[((row[j] * outputs + o) * 3 + k - 1) * columns + c] = value;
+          if (k == 0) potential[(a.row[j] * a.outputs + o) * a.columns + c] = value;
+          else if (gradient) gradient[((a.row[j] * a.outputs + o) * 3 + k - 1) * a.columns + c] = value;
         }
       }
 }
@@ -43,15 +92,19 @@ unsigned blocks_of(int64_t n) { return (unsigned)((n + THREADS - 1) / THREADS); 
 
 cudaError_t fmm_cuda_gather(const fmm_gpu_plan *p, const double *d_input, cudaStream_t stream) {
   if (p->n_sources == 0) return cudaSuccess;
+  int single = 0;
+  for (int i = 0; i < FMM_N_SUMS; i++) single |= p->sums[i].row_tile && p->sums[i].single;
   gather<<<blocks_of(p->n_sources), THREADS, 0, stream>>>(p->n_sources, p->d_source_row, p->d_source_first, p->components * p->columns, d_input,
-                                                          p->d_density);
+                                                          p->d_density, single, p->d_report);
+  if (single) make_scale<<<1, 1, 0, stream>>>(p->d_report, p->d_scale);
   return cudaGetLastError();
 }
 
 cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, cudaStream_t stream) {
   if (p->n_targets == 0) return cudaSuccess;
-  scatter<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(p->n_targets, p->d_target_row, p->d_target_first, p->outputs, p->gradient ? 4 : 1,
-                                                           p->columns, p->d_near, p->d_far, factor, gradient_factor, d_potential, d_gradient);
+  results a = {p->n_targets, p->d_target_row, p->d_target_first, p->outputs, p->gradient ? 4 : 1, p->columns, p->d_near, p->d_far, factor, gradient_factor, p->d_report};
+  inspect<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(a);
+  scatter<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(a, d_potential, d_gradient);
   return cudaGetLastError();
 }
 

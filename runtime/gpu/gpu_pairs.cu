@@ -10,10 +10,10 @@ extern "C" {
 
 #define DECLARE(name)                       \
   extern "C" fmm_cuda_pair_launch fmm_cuda_pair_##name; \
-  extern "C" int fmm_cuda_most_##name(int gradient, int points);
+  extern "C" int fmm_cuda_most_##name(int gradient, int points, int columns);
 FMM_PAIR_LIST(DECLARE)
 
-static const struct { const char *name; fmm_cuda_pair_launch *launch; int (*most)(int gradient, int points); } pairs[] = {
+static const struct { const char *name; fmm_cuda_pair_launch *launch; int (*most)(int gradient, int points, int columns); } pairs[] = {
 #define ENTRY(pair) {info_##pair.name, fmm_cuda_pair_##pair, fmm_cuda_most_##pair},
     FMM_PAIR_LIST(ENTRY)};
 
@@ -26,6 +26,6 @@ fmm_cuda_pair_launch *fmm_cuda_pair_find(const fmm_pair_info *info) {
 int fmm_cuda_pair_most(const fmm_gpu_plan *plan, fmm_cuda_sum sum) {
   int to_points = sum != FMM_SUM_P2M && sum != FMM_SUM_X;
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-    if (!strcmp(pairs[i].name, plan->info->name)) return pairs[i].most(plan->gradient && to_points, sum == FMM_SUM_U);
+    if (!strcmp(pairs[i].name, plan->info->name)) return pairs[i].most(plan->gradient && to_points, sum == FMM_SUM_U, plan->columns);
   return 1;
 }

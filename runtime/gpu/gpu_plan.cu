@@ -32,6 +32,8 @@ void layout_points(fmm_gpu_plan *p, arena *a, int same) {
   }
   take(a, &p->d_density_input, p->n_input_sources * p->components * p->columns);
   take(a, &p->d_density, p->n_sources * p->components * p->columns);
+  take(a, &p->d_report, FMM_CUDA_N_REPORT);
+  take(a, &p->d_scale, 2);
   take(a, &p->d_near, p->n_targets * p->values * p->columns);
   take(a, &p->d_far, p->n_targets * p->values * p->columns);
   take(a, &p->d_output, p->n_input_targets * p->values * p->columns);
@@ -83,14 +85,16 @@ void layout_boxes(fmm_gpu_plan *p, arena *a) {
 
 void layout_v(fmm_gpu_plan *p, arena *a, int slab) {
   if (!p->v_rows) return;
-  int64_t per_box = (int64_t)slab * p->grid * p->grid * p->columns * p->equivalents * 8;
+  int64_t per_box = (int64_t)slab * p->grid * p->grid * p->columns * p->equivalents * 8 * (p->v_single ? sizeof(float2) : sizeof(double2));
   take(a, &p->d_slot_child, 8 * (p->v_slots + 1));
   take(a, &p->d_row_child, 8 * p->v_rows);
-  take(a, &p->d_neighbor, 26 * p->v_rows);
+  take(a, &p->d_v_row, p->v_positions);
+  take(a, &p->d_neighbor, 26 * p->v_positions);
   take(a, &p->d_twiddle, 2 * p->grid);
   take(a, &p->d_grid_surface, p->order * p->order * p->order);
-  take(a, &p->d_spectrum, per_box * (p->v_slots + 1));
-  take(a, &p->d_product, per_box * p->v_rows);
+  p->spectrum_bytes = (size_t)per_box * (size_t)(p->v_slots + 1);
+  take(a, (char **)&p->d_spectrum, per_box * (p->v_slots + 1));
+  take(a, (char **)&p->d_product, per_box * p->v_rows);
   p->d_v_partial = NULL;
   if (slab < p->order) take(a, &p->d_v_partial, p->v_rows * 8 * p->columns * p->n);
 }
@@ -106,6 +110,7 @@ size_t layout(fmm_gpu_plan *p, char *base, int same, int slab) {
     if (s->range) take(&a, &s->d_range, s->n_ranges);
     if (s->box) take(&a, &s->d_box, s->n_ranges);
   }
+  if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, 4 * p->sums[FMM_SUM_U].n_tiles);
   layout_v(p, &a, slab);
   p->slab = slab;
   return a.used;
@@ -213,9 +218,18 @@ fmm_status upload_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_st
   if (!p->v_rows) return FMM_OK;
   FMM_TRY(upload(p->d_slot_child, t->slot_child, 8 * (p->v_slots + 1)));
   FMM_TRY(upload(p->d_row_child, t->row_child, 8 * p->v_rows));
-  FMM_TRY(upload(p->d_neighbor, t->neighbor, 26 * p->v_rows));
+  FMM_TRY(upload(p->d_v_row, t->v_row, p->v_positions));
+  FMM_TRY(upload(p->d_neighbor, t->neighbor, 26 * p->v_positions));
+  CUDA_TRY(cudaMemset(p->d_spectrum, 0, p->spectrum_bytes)); /* of children that do not exist: never written */
   FMM_TRY(upload(p->d_twiddle, t->twiddle, 2 * p->grid));
   return upload(p->d_grid_surface, t->grid_surface, p->order * p->order * p->order);
+}
+
+/* Pair sums follow their phase's precision, those onto and from surfaces where the order lets them. */
+int is_single(const fmm_state *s, fmm_cuda_sum sum) {
+  static const fmm_phase phase[FMM_N_SUMS] = {FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_WLIST, FMM_PHASE_XLIST, FMM_PHASE_DOWN};
+  if (sum != FMM_SUM_U && !s->operators) return 0;
+  return (sum == FMM_SUM_U ? s->precision[phase[sum]] : fmm_surface_precision(s, phase[sum])) != FMM_PRECISION_DOUBLE;
 }
 
 void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
@@ -240,6 +254,8 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   memcpy(p->params, s->params, sizeof(double) * (size_t)p->info->n_params);
   memcpy(p->precision, s->precision, sizeof p->precision);
   p->tolerance = s->tolerance;
+  for (int sum = 0; sum < FMM_N_SUMS; sum++) p->sums[sum].single = is_single(s, (fmm_cuda_sum)sum);
+  p->v_single = p->precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE;
 }
 
 fmm_status prepare(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_request *request) {
@@ -276,6 +292,7 @@ fmm_status reserve(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   size_t in = (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double), out = (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double);
   if (q->densities_space == FMM_MEMORY_HOST && in) CUDA_TRY(cudaMallocHost((void **)&p->stage_in, in));
   if (q->results_space == FMM_MEMORY_HOST && out) CUDA_TRY(cudaMallocHost((void **)&p->stage_out, out));
+  CUDA_TRY(cudaMallocHost((void **)&p->report, FMM_CUDA_N_REPORT * sizeof *p->report));
   p->host_bytes = (p->stage_in ? in : 0) + (p->stage_out ? out : 0);
   return FMM_OK;
 }
@@ -318,6 +335,7 @@ fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_re
   if (!fmm_cuda_pair_find(p->info)) return FMM_FAIL(FMM_ERR_DEVICE, "kernel %s has no GPU code", p->info->name);
   fmm_cuda_on_device on(p->device);
   if (p->v_rows) FMM_TRY(choose_children(p));
+  if (has_far(p)) CUDA_TRY(fmm_cuda_product_prepare());
   FMM_TRY(reserve(p, request));
   FMM_TRY(make_streams(p, request->sms));
   return upload_tables(p, tables, request->state);
@@ -331,6 +349,7 @@ extern "C" fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_req
   if (status == FMM_OK) {
     fmm_cuda_on_device on(p->device);
     status = upload_points(p, request->state->tree);
+    if (status == FMM_OK) status = fmm_cuda_mark_tight(p);
   }
   fmm_cuda_tables_free(&tables);
   if (p) free_host_sums(p);
@@ -377,6 +396,7 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
     }
     if (p->stage_in) cudaFreeHost(p->stage_in);
     if (p->stage_out) cudaFreeHost(p->stage_out);
+    if (p->report) cudaFreeHost(p->report);
     if (p->arena) cudaFree(p->arena);
     cudaGetLastError();
   }

@@ -1,5 +1,7 @@
 /* Host tables of a device plan, made once from tree and lists: tiles and merged source ranges of the pair sums, columns of the products,
  * V's neighbours and children, factors of the levels. Nothing here touches the device. */
+#include <stdlib.h>
+
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
@@ -53,6 +55,13 @@ void row_ranges(fmm_cuda_sums *s, const fmm_tree *tree, const rows_of_sum *q, in
     }
 }
 
+/* Whether a W row's finest boxes are too small for targets in float: rounded by 2^-24 h of the leaf at distances of about a box's half-width. */
+int is_tight(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q, int64_t r) {
+  int finest = 0;
+  for (int64_t i = q->offset[r]; i < q->offset[r + 1]; i++) finest = tree->level[q->entry[i]] > finest ? tree->level[q->entry[i]] : finest;
+  return ldexp(1, finest - tree->level[q->row[r]] - 24) > 0.25 * p->tolerance;
+}
+
 int cap_of(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q) {
   int64_t total = 0;
   int cap = 32;
@@ -80,11 +89,13 @@ fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, 
     int64_t count = targets_of(p, tree, q, r), first = q->surface_targets ? 0 : tree->target_begin[q->row[r]], range_begin = s->n_ranges;
     row_ranges(s, tree, q, r);
     shape_tiles(count, cap, most, &tiles, &lanes_log2, &per_lane);
+    int tight = s->single && which == FMM_SUM_W && is_tight(p, tree, q, r);
     for (int64_t i = 0; i < tiles; i++) {
       int64_t begin = count * i / tiles, end = count * (i + 1) / tiles;
       fmm_cuda_tile t = {range_begin, first + begin, (int32_t)(s->n_ranges - range_begin), (int32_t)(end - begin), q->row[r],
-                         q->slot_is_row ? (int32_t)r : q->row[r], lanes_log2, per_lane};
+                         q->slot_is_row ? (int32_t)r : q->row[r], lanes_log2, per_lane, tight};
       s->tile[s->row_tile[r] + i] = t;
+      s->n_precise += tight;
     }
   }
   return FMM_OK;
@@ -179,6 +190,46 @@ void list_children(const fmm_tree *tree, int32_t box, int targets, int32_t child
   }
 }
 
+/* Rows of one operator set: all, or a level's; each starts a window of its own. */
+void group_v(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *v) {
+  int64_t windows = 0;
+  for (int64_t r = 0; r < p->v_rows; r++) {
+    int level = tree->level[v->row[r]] + 1, n = p->n_v_groups; /* operators of the children's level */
+    if (n == 0 || (p->n_operator_levels > 1 && p->v_group[n - 1].level != level)) {
+      p->v_group[n].begin = p->v_group[n].end = r, p->v_group[n].level = level;
+      p->n_v_groups++;
+    }
+    p->v_group[p->n_v_groups - 1].end = r + 1;
+  }
+  for (int i = 0; i < p->n_v_groups; i++) {
+    p->v_group[i].first_window = windows;
+    windows += (p->v_group[i].end - p->v_group[i].begin + FMM_CUDA_V_WINDOW - 1) / FMM_CUDA_V_WINDOW;
+  }
+  p->v_positions = windows * FMM_CUDA_V_WINDOW;
+}
+
+/* A window's rows [begin, end) by the mask of their neighbours' directions, so that the eight rows of a product have the same ones where possible (on
+ * surfaces a box has some 8 of 26). */
+void order_window(const fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_rows *v, const int32_t *slot, int64_t begin, int64_t end, int64_t position) {
+  uint64_t key[FMM_CUDA_V_WINDOW]; /* mask, then the row's place in the window */
+  for (int64_t r = begin; r < end; r++) {
+    key[r - begin] = (uint64_t)(r - begin);
+    for (int64_t i = v->offset[r]; i < v->offset[r + 1]; i++) key[r - begin] |= (uint64_t)1 << (v->direction[i] + 16);
+  }
+  qsort(key, (size_t)(end - begin), sizeof *key, [](const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+  });
+  for (int64_t n = 0; n < end - begin; n++) {
+    int64_t r = begin + (int64_t)(key[n] & 0xffff);
+    t->v_row[position + n] = (int32_t)r;
+    for (int64_t i = v->offset[r]; i < v->offset[r + 1]; i++) {
+      int d = v->direction[i] < 13 ? v->direction[i] : v->direction[i] - 1;
+      t->neighbor[d * p->v_positions + position + n] = slot[v->entry[i]];
+    }
+  }
+}
+
 fmm_status build_v(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, const fmm_rows *v) {
   int32_t *slot = NULL, next = 0;
   fmm_status status = FMM_OK;
@@ -189,24 +240,19 @@ fmm_status build_v(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, co
   for (int32_t b = 0; b < tree->n_boxes; b++) p->v_slots += slot[b];
   FMM_CHECK(FMM_ALLOCATE(&t->slot_child, 8 * (p->v_slots + 1), "V source children"));
   FMM_CHECK(FMM_ALLOCATE(&t->row_child, 8 * p->v_rows, "V target children"));
-  FMM_CHECK(FMM_ALLOCATE(&t->neighbor, 26 * p->v_rows, "V neighbours"));
   for (int32_t b = 0; b < tree->n_boxes; b++)
     if (slot[b]) list_children(tree, b, 0, t->slot_child + 8 * (int64_t)next), slot[b] = next++;
   for (int o = 0; o < 8; o++) t->slot_child[8 * (int64_t)next + o] = -1;
-  for (int64_t i = 0; i < 26 * p->v_rows; i++) t->neighbor[i] = next;
-  for (int64_t r = 0; r < p->v_rows; r++) {
-    int level = tree->level[v->row[r]] + 1; /* operators of the children's level */
-    list_children(tree, v->row[r], 1, t->row_child + 8 * r);
-    for (int64_t i = v->offset[r]; i < v->offset[r + 1]; i++) {
-      int d = v->direction[i] < 13 ? v->direction[i] : v->direction[i] - 1;
-      t->neighbor[d * p->v_rows + r] = slot[v->entry[i]];
-    }
-    if (p->n_v_groups == 0 || (p->n_operator_levels > 1 && p->v_group[p->n_v_groups - 1].level != level)) {
-      p->v_group[p->n_v_groups].begin = r;
-      p->v_group[p->n_v_groups++].level = level;
-    }
-    p->v_group[p->n_v_groups - 1].end = r + 1;
-  }
+  group_v(p, tree, v);
+  FMM_CHECK(FMM_ALLOCATE(&t->v_row, p->v_positions, "V rows in order"));
+  FMM_CHECK(FMM_ALLOCATE(&t->neighbor, 26 * p->v_positions, "V neighbours"));
+  for (int64_t i = 0; i < p->v_positions; i++) t->v_row[i] = -1;
+  for (int64_t i = 0; i < 26 * p->v_positions; i++) t->neighbor[i] = next;
+  for (int64_t r = 0; r < p->v_rows; r++) list_children(tree, v->row[r], 1, t->row_child + 8 * r);
+  for (int i = 0; i < p->n_v_groups; i++)
+    for (int64_t begin = p->v_group[i].begin, position = p->v_group[i].first_window * FMM_CUDA_V_WINDOW; begin < p->v_group[i].end;
+         begin += FMM_CUDA_V_WINDOW, position += FMM_CUDA_V_WINDOW)
+      order_window(p, t, v, slot, begin, begin + FMM_CUDA_V_WINDOW < p->v_group[i].end ? begin + FMM_CUDA_V_WINDOW : p->v_group[i].end, position);
 done:
   FMM_FREE(&slot);
   return status;
@@ -282,6 +328,7 @@ void fmm_cuda_tables_free(fmm_cuda_tables *t) {
   FMM_FREE(&t->slot_child);
   FMM_FREE(&t->row_child);
   FMM_FREE(&t->neighbor);
+  FMM_FREE(&t->v_row);
   FMM_FREE(&t->half);
   FMM_FREE(&t->degree_in);
   FMM_FREE(&t->degree_out);
