@@ -27,7 +27,7 @@ static int has_far_field(const fmm_counts *c) {
 
 /* ---- on the GPU (runtime/gpu/gpu_plan.cu) ---- */
 
-enum { DEVICE_BYTES_A_BOX = 3 * 8 + 8 + 3 * 8, DEVICE_BYTES_AN_ENTRY = 16 + 4, DEVICE_BYTES_A_PARENT = 8 * 4 + 8 * 4 + 26 * 4 };
+enum { DEVICE_BYTES_A_BOX = 3 * 8 + 8 + 3 * 8, DEVICE_BYTES_AN_ENTRY = 16 + 4, DEVICE_BYTES_A_PARENT = 8 * 4 + 8 * 4 + 27 * 4 };
 
 static double pad(double n, double to) { return ceil(n / to) * to; }
 
@@ -39,13 +39,15 @@ static double device_operators(const fmm_counts *c, const fmm_pair_info *pair, d
   return sets * one;
 }
 
-/* Two spectra (sources, targets) of the eight children of every parent, for `planes` of the order's frequencies kz. */
-static double device_spectra(const fmm_counts *c, const fmm_pair_info *pair, double planes) {
-  double grid = 2 * c->order - 1, parents = (double)(c->n_boxes - c->n_leaves);
-  return 2 * 16 * 8 * planes * grid * grid * c->n_columns * pair->equivalent_components * parents + parents * DEVICE_BYTES_A_PARENT;
+/* Two spectra (sources, targets) of the eight children of every parent, for `planes` of the order's frequencies kz; sums between slabs where these are not all. */
+static double device_spectra(const fmm_counts *c, const fmm_pair_info *pair, double complex_bytes, double planes) {
+  double grid = 2 * c->order - 1, parents = (double)(c->n_boxes - c->n_leaves), parts = c->n_columns * pair->equivalent_components;
+  double between = planes < c->order ? 8 * parents * 8 * parts * c->n_surface : 0;
+  return 2 * complex_bytes * 8 * planes * grid * grid * parts * parents + between + parents * DEVICE_BYTES_A_PARENT;
 }
 
-static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const fmm_count_case *what, const double gpu[FMM_N_PHASES], double planes) {
+static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const fmm_count_case *what, const double gpu[FMM_N_PHASES], double complex_bytes,
+                           double planes) {
   double densities = (double)c->n_sources * (fmm_source_bytes(what) - 24), results = (double)c->n_targets * (fmm_target_bytes(what) - 24);
   double entries = c->total[FMM_PHASE_ULIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries;
   double bytes = point_bytes(c, pair) + 2 * densities + 3 * results + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
@@ -53,7 +55,7 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
   if (!has_far_field(c) || !(far > 0)) return bytes;
   double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns;
   bytes += (2 + 3 * (gpu[FMM_PHASE_DOWN] > 0)) * (double)c->n_boxes * box_bytes + 2 * (gpu[FMM_PHASE_UP] > 0) * (double)c->n_leaves * box_bytes;
-  if (gpu[FMM_PHASE_VLIST] > 0) bytes += device_spectra(c, pair, planes);
+  if (gpu[FMM_PHASE_VLIST] > 0) bytes += device_spectra(c, pair, complex_bytes, planes);
   return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);
 }
 
@@ -77,8 +79,9 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   double on_gpu = 0;
   for (int phase = 0; phase < FMM_N_PHASES; phase++) on_gpu += gpu_fraction[phase];
   if (on_gpu > 0) {
-    f.device = device_bytes(c, pair, &what, gpu_fraction, c->order);
-    f.device_least = device_bytes(c, pair, &what, gpu_fraction, 1);
+    double complex_bytes = vlist_precision == FMM_PRECISION_SINGLE ? 2 * sizeof(float) : 2 * sizeof(double);
+    f.device = device_bytes(c, pair, &what, gpu_fraction, complex_bytes, c->order);
+    f.device_least = device_bytes(c, pair, &what, gpu_fraction, complex_bytes, 1);
   }
   *footprint = f;
 }

@@ -15,7 +15,7 @@ typedef struct fmm_footprint {
   double device, device_least; /* the arena on the GPU: V's spectra all at once, or in the thinnest slabs; 0 without work there */
 } fmm_footprint;
 
-/* threads: of the CPU team. vlist_precision: of V on the CPU. gpu_fraction: of each phase; any on the GPU needs points, lists and the arrays of its phases there. */
+/* threads: of the CPU team. vlist_precision: of V. gpu_fraction: of each phase; any on the GPU needs points, lists and the arrays of its phases there. */
 void fmm_footprint_of(const fmm_counts *counts, const fmm_pair_info *pair, int threads, fmm_precision vlist_precision, const double gpu_fraction[FMM_N_PHASES],
                       fmm_footprint *footprint);
 #endif
