@@ -6,6 +6,8 @@
 #include "runtime/gpu.h"
 #include "runtime/io/input.h"
 
+static const char *driver; /* folder of a driver library that is too old, from argv */
+
 static json_t *report(void) {
   json_error_t error;
   json_t *r = json_loads(out, 0, &error);
@@ -187,6 +189,20 @@ static void assert_kept(const char *name, const char *content) {
   assert_int_equal(files_beginning_with(name), 1); /* no temporary beside it */
 }
 
+/* Whatever the reason: no driver (as it is here, mostly), none visible, one too old. auto runs and says why in one line; a named schedule is refused. */
+static void without_a_usable_gpu_auto_says_why_and_runs(void **state) {
+  char old_driver[512];
+  snprintf(old_driver, sizeof old_driver, "LD_LIBRARY_PATH='%s'", driver);
+  const char *const before[] = {"CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=-1", old_driver};
+  for (int i = 0; i < 3; i++) {
+    run_after(before[i], "--generate uniform --points 500 --digits 3");
+    if (exit_code) fail_msg("%s: exit code %d, %s", before[i], exit_code, err);
+    char *line = strstr(err, "no GPU is used: ");
+    if (!line || strstr(line + 1, "no GPU is used: ")) fail_msg("%s: not one line says why no GPU is used: %s", before[i], err);
+    assert_refused(5, before[i], "--generate uniform --points 500 --schedule gpu", "GPU", "cpu");
+  }
+}
+
 static void an_existing_output_survives_every_failure(void **state) {
   write_text("nan.csv", "0,0,0,1\n1,nan,0,1\n");
   write_text("old.npy", "old");
@@ -269,8 +285,8 @@ static void molecules_are_within_the_tolerance_at_all_targets(void **state) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3) return fprintf(stderr, "usage: test_run FMM-RUN DATA-FOLDER\n"), 1;
-  command_path = realpath(argv[1], NULL), data = argv[2];
+  if (argc != 4) return fprintf(stderr, "usage: test_run FMM-RUN DATA-FOLDER OLD-DRIVER-FOLDER\n"), 1;
+  command_path = realpath(argv[1], NULL), data = argv[2], driver = argv[3];
   if (!command_path) return perror(argv[1]), 1;
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract),
                                      cmocka_unit_test(json_stays_one_object_whatever_else_is_asked),
@@ -284,6 +300,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(profile_errors_end_with_4),
                                      cmocka_unit_test(a_profile_of_another_machine_ends_with_4),
                                      cmocka_unit_test(a_gpu_schedule_without_a_gpu_ends_with_5),
+                                     cmocka_unit_test(without_a_usable_gpu_auto_says_why_and_runs),
                                      cmocka_unit_test(an_existing_output_survives_every_failure),
                                      cmocka_unit_test(a_full_standard_output_ends_with_6),
                                      cmocka_unit_test(signals_end_with_130_and_143_and_leave_nothing),
