@@ -27,7 +27,7 @@ static const shape shapes[] = {
     {"stokes, gradient", "stokes", "ellipsoid", 900, 4, 12, 1, 1, 0, 0, 1e-12},
     {"stokes, 2 columns, other targets", "stokes", "plummer", 900, 3, 12, 2, 0, 1, 0, 1e-6},
     {"yukawa, gradient", "yukawa", "ellipsoid", 1200, 5, 12, 1, 1, 0, 0, 1e-12},
-    {"laplace, order 9", "laplace", "uniform", 700, 9, 6, 1, 0, 0, 0, 1e-12},
+    {"laplace, order 9", "laplace", "uniform", 300, 9, 6, 1, 0, 0, 0, 1e-12},
 };
 
 typedef struct fixture {
@@ -185,7 +185,7 @@ static void check_phase(fixture *f, const fmm_phase_impl *impl, double *result, 
   memset(result, 0, (size_t)n * sizeof *result);
   run_reference(f, impl);
   run_gpu(f, impl->phase, 1);
-  assert_close(f->shape, impl->name, n, result, f->fetched, (impl->phase == FMM_PHASE_DOWN ? 10 : 1) * bound_of(f->shape));
+  assert_close(f->shape, impl->name, n, result, f->fetched, (impl->phase == FMM_PHASE_DOWN ? 100 : 1) * bound_of(f->shape));
   double *before = values_of(n, 0);
   memcpy(before, f->fetched, (size_t)n * sizeof *before);
   assert_same_bits(f, impl->phase, before, n, 1);
@@ -223,6 +223,85 @@ static void single_precision_pairs_keep_about_six_digits(void **context) {
   release(&f);
 }
 
+static void use_precision(fixture *f, fmm_precision precision, double tolerance) {
+  fmm_gpu_plan_destroy(&f->plan);
+  for (int i = 0; i < FMM_N_PHASES; i++) f->state.precision[i] = precision;
+  f->state.tolerance = tolerance;
+  fmm_gpu_request request = {.state = &f->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1};
+  assert_ok(fmm_gpu_plan_create(&f->plan, &request));
+  for (int i = 0; i < FMM_N_PHASES; i++) f->state.precision[i] = FMM_PRECISION_DOUBLE;
+}
+
+/* Every phase in single precision where the order allows it (kernels/phase.h): values of 1e-7, cancelling some tenfold, in derivatives
+ * a hundredfold; L2P's equivalents hold what the inverses make of it. */
+static void every_phase_in_single_precision_keeps_five_digits(void **context) {
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes - 1; i++) { /* order 9's sums are double, and its references slow */
+    fixture f;
+    make(&f, &shapes[i]);
+    use_precision(&f, FMM_PRECISION_SINGLE, 1e-5);
+    run_reference(&f, &fmm_up_reference);
+    static const fmm_phase_impl *const impl[] = {&fmm_ulist_reference, &fmm_wlist_reference, &fmm_xlist_reference, &fmm_vlist_reference, &fmm_down_reference};
+    for (int k = 0; k < 5; k++) {
+      int on_boxes = impl[k]->phase == FMM_PHASE_XLIST || impl[k]->phase == FMM_PHASE_VLIST;
+      double *result = on_boxes ? f.check : f.potential;
+      int64_t n = on_boxes ? f.n_boxes_values : f.n_potential;
+      memset(result, 0, (size_t)n * sizeof *result);
+      if (impl[k]->phase == FMM_PHASE_DOWN) memcpy(f.sent, f.check, (size_t)f.n_boxes_values * sizeof *f.sent);
+      run_reference(&f, impl[k]);
+      run_gpu(&f, impl[k]->phase, 1);
+      assert_close(f.shape, impl[k]->name, n, result, f.fetched, f.shape->gradient ? 1e-4 : 1e-5);
+    }
+    release(&f);
+  }
+}
+
+/* A cluster 1e-9 wide in a leaf of width 1: in float its points would be one. */
+static void tiles_that_are_too_tight_for_float_are_done_in_double(void **context) {
+  enum { N = 600, CLUSTER = 40 };
+  const fmm_tree_options options = {.leaf_size = N, .root_scale = 1};
+  fixture f = {.shape = &shapes[2]};
+  double *points = values_of(3 * N, 1);
+  assert_ok(fmm_generate_points("uniform", N, 7, points, 1));
+  for (int i = 3; i < 3 * CLUSTER; i++) points[i] = points[i % 3] + 1e-9 * points[i];
+  assert_ok(fmm_tree_build(&f.tree, N, points, NULL, 0, NULL, &options, 1));
+  assert_ok(fmm_lists_build(&f.lists, &f.tree, 4, 1));
+  assert_int_equal(f.tree.n_leaves, 1);
+  const fmm_pair *pair;
+  assert_ok(fmm_pair_find("laplace", &pair));
+  f.n_potential = 4 * f.tree.targets.n;
+  f.input = values_of(N, 3), f.density = values_of(f.tree.sources.n, 0), f.potential = values_of(f.n_potential, 0), f.fetched = values_of(f.n_potential, 0);
+  fmm_gather_densities(&f.tree.sources, 1, f.input, f.density, 1);
+  f.state = (fmm_state){.tree = &f.tree, .lists = &f.lists, .pair = pair, .params = f.params, .n_columns = 1, .gradient = 1, .threads = 1, .tolerance = 1e-5,
+                        .density = f.density, .potential = f.potential};
+  run_reference(&f, &fmm_ulist_reference);
+  f.state.precision[FMM_PHASE_ULIST] = FMM_PRECISION_MIXED;
+  fmm_gpu_request request = {.state = &f.state, .phases = 1u << FMM_PHASE_ULIST, .threads = 1};
+  assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+  run_gpu(&f, FMM_PHASE_ULIST, 1);
+  assert_close(f.shape, "potentials", f.tree.targets.n, f.potential, f.fetched, 1e-5);
+  assert_close(f.shape, "derivatives", 3 * f.tree.targets.n, f.potential + f.tree.targets.n, f.fetched + f.tree.targets.n, 1e-5);
+  FMM_FREE(&points);
+  release(&f);
+}
+
+/* Spectra in float, arithmetic in double: 6e-8 a value, in sums of signed densities that leave some fifth of their terms (bound: five times the former). */
+static void v_with_spectra_in_single_precision_keeps_six_digits(void **context) {
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i += 2) {
+    fixture f;
+    make(&f, &shapes[i]);
+    run_reference(&f, &fmm_up_reference);
+    run_reference(&f, &fmm_vlist_reference);
+    use_precision(&f, FMM_PRECISION_SINGLE, 1e-6);
+    run_gpu(&f, FMM_PHASE_VLIST, 1);
+    assert_close(f.shape, "vlist in single", f.n_boxes_values, f.check, f.fetched, 3e-7);
+    double *before = values_of(f.n_boxes_values, 0);
+    memcpy(before, f.fetched, (size_t)f.n_boxes_values * sizeof *before);
+    assert_same_bits(&f, FMM_PHASE_VLIST, before, f.n_boxes_values, 3);
+    FMM_FREE(&before);
+    release(&f);
+  }
+}
+
 static void v_in_slabs_gives_the_same_bits(void **context) {
   fixture f;
   make(&f, &shapes[0]);
@@ -256,6 +335,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_phase_matches_its_reference_and_keeps_its_bits),
       cmocka_unit_test(single_precision_pairs_keep_about_six_digits),
+      cmocka_unit_test(every_phase_in_single_precision_keeps_five_digits),
+      cmocka_unit_test(tiles_that_are_too_tight_for_float_are_done_in_double),
+      cmocka_unit_test(v_with_spectra_in_single_precision_keeps_six_digits),
       cmocka_unit_test(v_in_slabs_gives_the_same_bits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * every execution, device arrays, a part of the device, plans in several threads, and an error at every CUDA call. Exit 77 without a GPU. */
 #include "test.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -162,6 +163,128 @@ static void arrays_on_the_device_give_the_same_bits(void **context) {
   release(&p);
 }
 
+/* A density or a result that is not finite, on every schedule, from and to the host or the device: its row is named, the results stay as they were, and
+ * the next execution works. */
+static void values_that_are_not_finite_are_refused_by_row(void **context) {
+  enum { N = 3000, BAD = 1234 };
+  problem p;
+  make(&p, "laplace", "ellipsoid", "unit", N, 1e-3, 1);
+  void *d_densities, *d_potential, *d_gradient;
+  double *good = values_of(N);
+  size_t bytes = sizeof(double) * N;
+  assert_ok(fmm_gpu_allocate(&d_densities, bytes));
+  assert_ok(fmm_gpu_allocate(&d_potential, bytes));
+  assert_ok(fmm_gpu_allocate(&d_gradient, 3 * bytes));
+  memcpy(good, p.densities, bytes);
+  for (int on_device = 0; on_device < 2; on_device++)
+    for (int i = 0; i < N_SCHEDULES; i++)
+      for (int fault = 0; fault < 3; fault++) { /* none; a density; every result */
+        p.options.densities_space = p.options.results_space = on_device ? FMM_MEMORY_DEVICE : FMM_MEMORY_HOST;
+        if (fault == 0) plan_for(&p, schedules[i]);
+        for (int k = 0; k < N; k++) p.densities[k] = fault == 2 ? 1e308 : good[k], p.potential[k] = p.gradient[k] = 7;
+        if (fault == 1) p.densities[BAD] = NAN, p.densities[BAD + 500] = INFINITY;
+        double *densities = p.densities, *potential = p.potential, *gradient = p.gradient;
+        if (on_device) {
+          assert_ok(fmm_gpu_copy_now(d_densities, p.densities, bytes, NULL));
+          assert_ok(fmm_gpu_copy_now(d_potential, p.potential, bytes, NULL));
+          densities = d_densities, potential = d_potential, gradient = d_gradient;
+        }
+        fmm_status status = fmm_plan_execute(p.plan, densities, potential, gradient);
+        if (on_device) assert_ok(fmm_gpu_copy_now(p.potential, d_potential, bytes, NULL));
+        assert_int_equal(status, fault ? FMM_ERR_INPUT : FMM_OK);
+        if (fault && !strstr(fmm_last_error(), fault == 1 ? "density row 1234 " : "target row ")) fail_msg("schedule %d: %s", (int)schedules[i], fmm_last_error());
+        for (int k = 0; k < N; k++) assert_true(fault ? p.potential[k] == 7 : isfinite(p.potential[k]) && p.potential[k] != 7);
+      }
+  fmm_gpu_free(d_densities);
+  fmm_gpu_free(d_potential);
+  fmm_gpu_free(d_gradient);
+  FMM_FREE(&good);
+  release(&p);
+}
+
+/* Columns in one pass against each column alone: the same sums in another order, its rounding amplified by the check-to-equivalent inverses: a tenth of the
+ * tolerance at most. */
+static void columns_in_one_pass_match_single_ones(void **context) {
+  enum { COLUMNS = 5 };
+  static const char *const kernels[] = {"laplace", "stokes", "yukawa"};
+  for (int k = 0; k < 3; k++)
+    for (int gradient = 0; gradient < 2; gradient++) {
+      problem p;
+      make(&p, kernels[k], "ellipsoid", "signed", 2000, 1e-6, gradient);
+      int width = p.components;
+      int64_t rows = p.n * p.outputs;
+      double *all = values_of(p.n * width * COLUMNS), *potential = values_of(rows * COLUMNS), *slope = values_of(3 * rows * COLUMNS);
+      assert_ok(fmm_generate_densities("signed", p.n * width * COLUMNS, 9, all, 1));
+      p.options.n_columns = COLUMNS;
+      plan_for(&p, FMM_SCHEDULE_GPU);
+      assert_ok(fmm_plan_execute(p.plan, all, potential, gradient ? slope : NULL));
+      p.options.n_columns = 1;
+      plan_for(&p, FMM_SCHEDULE_GPU);
+      for (int c = 0; c < COLUMNS; c++) {
+        double error = 0, size = 0;
+        for (int64_t i = 0; i < p.n * width; i++) p.densities[i] = all[i * COLUMNS + c];
+        execute(&p);
+        for (int64_t i = 0; i < rows; i++) error += pow(potential[i * COLUMNS + c] - p.potential[i], 2), size += pow(p.potential[i], 2);
+        for (int64_t i = 0; gradient && i < 3 * rows; i++) error += pow(slope[i * COLUMNS + c] - p.gradient[i], 2), size += pow(p.gradient[i], 2);
+        if (!(error <= 1e-14 * size)) fail_msg("%s, gradient %d, column %d: %.3e apart", kernels[k], gradient, c, sqrt(error / size));
+      }
+      FMM_FREE(&all);
+      FMM_FREE(&potential);
+      FMM_FREE(&slope);
+      release(&p);
+    }
+}
+
+typedef struct interval { double begin, end; } interval;
+
+/* The events of a trace on a track by that name whose names are among these. */
+static int events_of(const json_t *trace, const char *track, const char *names, interval *found, int most) {
+  const json_t *events = json_object_get(trace, "traceEvents"), *event;
+  size_t index;
+  int n = 0, tid = -1;
+  json_array_foreach(events, index, event) {
+    if (!strcmp(json_string_value(json_object_get(event, "ph")), "M") && !strcmp(json_string_value(json_object_get(json_object_get(event, "args"), "name")), track))
+      tid = (int)json_integer_value(json_object_get(event, "tid"));
+  }
+  json_array_foreach(events, index, event) {
+    if (strcmp(json_string_value(json_object_get(event, "ph")), "X") || (int)json_integer_value(json_object_get(event, "tid")) != tid) continue;
+    if (!strstr(names, json_string_value(json_object_get(event, "name")))) continue;
+    double begin = json_number_value(json_object_get(event, "ts"));
+    assert_true(n < most);
+    found[n++] = (interval){begin, begin + json_number_value(json_object_get(event, "dur"))};
+  }
+  return n;
+}
+
+static void in_hybrid1_both_devices_work_at_once(void **context) {
+  enum { MOST = 16 };
+  const char *path = "test_gpu_plan_trace.json";
+  problem p;
+  make(&p, "laplace", "uniform", "unit", 200000, 1e-6, 0);
+  p.options.gpu_sms = 8;
+  for (int leaf = 60; leaf <= 480; leaf *= 8) { /* little and much for the GPU */
+    interval cpu[MOST], u;
+    double together = 0, shorter = 0;
+    p.options.leaf_size = leaf;
+    plan_for(&p, FMM_SCHEDULE_HYBRID1);
+    execute(&p);
+    execute(&p);
+    assert_ok(fmm_plan_write_trace(p.plan, path));
+    json_t *trace = json_load_file(path, 0, NULL);
+    assert_non_null(trace);
+    assert_int_equal(events_of(trace, "gpu near", "ulist", &u, 1), 1);
+    int n = events_of(trace, "cpu", "up vlist wlist xlist down", cpu, MOST);
+    assert_true(n >= 3);
+    for (int i = 0; i < n; i++) shorter += cpu[i].end - cpu[i].begin, together += fmax(0, fmin(u.end, cpu[i].end) - fmax(u.begin, cpu[i].begin));
+    shorter = fmin(shorter, u.end - u.begin);
+    print_message("leaf size %d: U on the GPU %.0f us, together with the CPU's phases %.0f us\n", leaf, u.end - u.begin, together);
+    if (!(together >= 0.8 * shorter)) fail_msg("leaf size %d: both work during %.0f us of %.0f", leaf, together, shorter);
+    json_decref(trace);
+    remove(path);
+  }
+  release(&p);
+}
+
 static void a_part_of_the_device_gives_the_same_bits(void **context) {
   problem p;
   make(&p, "laplace", "uniform", "unit", 20000, 1e-6, 0);
@@ -257,6 +380,9 @@ int main(void) {
       cmocka_unit_test(gradients_on_every_schedule),
       cmocka_unit_test(executions_repeat_bit_by_bit),
       cmocka_unit_test(arrays_on_the_device_give_the_same_bits),
+      cmocka_unit_test(values_that_are_not_finite_are_refused_by_row),
+      cmocka_unit_test(columns_in_one_pass_match_single_ones),
+      cmocka_unit_test(in_hybrid1_both_devices_work_at_once),
       cmocka_unit_test(a_part_of_the_device_gives_the_same_bits),
       cmocka_unit_test(plans_run_in_several_threads_at_once),
       cmocka_unit_test(a_failing_cuda_call_is_reported_and_survived),
