@@ -1,5 +1,6 @@
 /* Times the GPU's phases on a standard case, alone and together, and checks the sum against direct sums: what the speed goals are measured with.
- * bench-gpu KEY=VALUE ...: dist, n, order, leaf, root, digits, gradient, kernel, columns, precision (double|mixed), densities, samples, runs, sms, threads.
+ * bench-gpu KEY=VALUE ...: file (points and densities) or dist, n, order, leaf, root, digits, gradient, kernel, columns, precision (double|mixed), densities, samples, runs, sms, threads;
+ * most_ms, most_error: what device time and error must not exceed (else the exit code is 1).
  * Device time is from the first phase's start to the last one's end by CUDA events; host time is host to host around begin .. finish. */
 #include <math.h>
 #include <stdio.h>
@@ -10,16 +11,17 @@
 #include "runtime/direct.h"
 #include "runtime/generate.h"
 #include "runtime/gpu.h"
+#include "runtime/io/input.h"
 
 enum { MAX_RUNS = 64 };
 static const char *const phase_names[FMM_N_PHASES] = {"up", "ulist", "vlist", "wlist", "xlist", "down"};
 static const fmm_phase order_of_run[FMM_N_PHASES] = {FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_XLIST, FMM_PHASE_VLIST, FMM_PHASE_DOWN, FMM_PHASE_WLIST};
 
 typedef struct bench {
-  const char *dist, *kernel, *densities, *precision;
+  const char *dist, *kernel, *densities, *precision, *file;
   int64_t n;
   int order, leaf, gradient, columns, samples, runs, sms, threads, rates;
-  double root, tolerance;
+  double root, tolerance, most_ms, most_error, device_ms, error;
   fmm_tree tree;
   fmm_lists lists;
   fmm_operators *operators;
@@ -49,6 +51,9 @@ static const char *value_of(int argc, char **argv, const char *key, const char *
 }
 
 static void read_options(bench *b, int argc, char **argv) {
+  b->file = value_of(argc, argv, "file", NULL);
+  b->most_ms = atof(value_of(argc, argv, "most_ms", "inf"));
+  b->most_error = atof(value_of(argc, argv, "most_error", "inf"));
   b->dist = value_of(argc, argv, "dist", "uniform");
   b->kernel = value_of(argc, argv, "kernel", "laplace");
   b->densities = value_of(argc, argv, "densities", "unit");
@@ -68,12 +73,25 @@ static void read_options(bench *b, int argc, char **argv) {
   if (b->runs < 1 || b->runs > MAX_RUNS) b->runs = 5;
 }
 
+/* Points in *points; densities too where the file has them. */
+static fmm_status make_points(bench *b, double **points, double **densities) {
+  fmm_input input = {0};
+  if (!b->file) {
+    FMM_TRY(FMM_ALLOCATE(points, 3 * b->n, "points"));
+    return fmm_generate_points(b->dist, b->n, 1, *points, b->threads);
+  }
+  FMM_TRY(fmm_input_read(b->file, &input));
+  b->n = input.n;
+  *points = input.points;
+  *densities = input.k == 1 && b->columns == 1 ? input.densities : NULL;
+  return FMM_OK;
+}
+
 static fmm_status set_up(bench *b) {
-  double *points = NULL;
+  double *points = NULL, *given = NULL;
   FMM_TRY(fmm_pair_find(b->kernel, &b->pair));
   FMM_TRY(fmm_pair_resolve_params(b->pair->info, 0, NULL, b->params));
-  FMM_TRY(FMM_ALLOCATE(&points, 3 * b->n, "points"));
-  FMM_TRY(fmm_generate_points(b->dist, b->n, 1, points, b->threads));
+  FMM_TRY(make_points(b, &points, &given));
   double generated = now_s();
   fmm_tree_options options = {.leaf_size = b->leaf, .root_scale = b->root};
   FMM_TRY(fmm_tree_build(&b->tree, b->n, points, NULL, 0, NULL, &options, b->threads));
@@ -89,11 +107,14 @@ static fmm_status set_up(bench *b) {
   FMM_TRY(FMM_ALLOCATE(&b->planes, b->n * components * b->columns, "densities"));
   FMM_TRY(FMM_ALLOCATE(&b->results, b->n * outputs * (b->gradient ? 4 : 1) * b->columns, "results"));
   FMM_TRY(FMM_ALLOCATE(&b->gradients, b->n * outputs * 3 * b->columns, "results"));
-  FMM_TRY(fmm_generate_densities(b->densities, b->n * components * b->columns, 2, b->input, b->threads));
+  if (given) memcpy(b->input, given, sizeof(double) * (size_t)b->n);
+  else FMM_TRY(fmm_generate_densities(b->densities, b->n * components * b->columns, 2, b->input, b->threads));
+  FMM_FREE(&given);
   fmm_gather_densities(&b->tree.sources, components * b->columns, b->input, b->planes, b->threads);
   b->state = (fmm_state){.tree = &b->tree, .lists = &b->lists, .pair = b->pair, .params = b->params, .operators = b->operators, .n_columns = b->columns,
                          .gradient = b->gradient, .threads = b->threads, .tolerance = b->tolerance};
   for (int i = 0; i < FMM_N_PHASES; i++) b->state.precision[i] = strcmp(b->precision, "mixed") ? FMM_PRECISION_DOUBLE : FMM_PRECISION_MIXED;
+  if (!strcmp(b->precision, "mixed") && b->tolerance >= (b->gradient ? 1e-4 : 1e-6)) b->state.precision[FMM_PHASE_VLIST] = FMM_PRECISION_SINGLE; /* as runtime/precision.c */
   fmm_gpu_request request = {.state = &b->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = b->threads, .sms = b->sms};
   double before = now_s();
   FMM_TRY(fmm_gpu_plan_create(&b->plan, &request));
@@ -159,7 +180,8 @@ static fmm_status time_together(bench *b) {
     }
     if (run) device[run - 1] = last - first, host[run - 1] = took;
   }
-  printf("  together: device %.3f ms, host to host %.3f ms (median of %d)\n", 1e3 * median(b->runs, device), 1e3 * median(b->runs, host), b->runs);
+  b->device_ms = 1e3 * median(b->runs, device);
+  printf("  together: device %.3f ms, host to host %.3f ms (median of %d)\n", b->device_ms, 1e3 * median(b->runs, host), b->runs);
   return FMM_OK;
 }
 
@@ -188,7 +210,8 @@ static fmm_status check(bench *b) {
       int which = b->gradient && k / b->columns % 4 > 0;
       error[which] += d * d, size[which] += e * e;
     }
-  printf("  error %.3e", sqrt(error[0] / size[0]));
+  b->error = sqrt(error[0] / size[0]);
+  printf("  error %.3e", b->error);
   if (b->gradient) printf(" gradient %.3e", sqrt(error[1] / size[1]));
   printf(" (relative L2, %lld samples)\n", (long long)samples);
   FMM_FREE(&fetched);
@@ -214,14 +237,21 @@ int main(int argc, char **argv) {
   fmm_gpu_query(0, &info);
   if (!info.present) return fprintf(stderr, "bench-gpu: %s\n", info.reason), 77;
   if (b.rates) show_rates(b.sms);
+  if (b.file) b.dist = b.file;
   printf("%s n=%lld kernel=%s order=%d leaf=%d root=%.3f gradient=%d columns=%d %s densities=%s\n", b.dist, (long long)b.n, b.kernel, b.order, b.leaf, b.root,
          b.gradient, b.columns, b.precision, b.densities);
   fmm_status status = set_up(&b);
+  if (b.file) printf("%lld points\n", (long long)b.n);
   if (status == FMM_OK) status = time_together(&b);
   if (status == FMM_OK) status = time_alone(&b);
   if (status == FMM_OK && b.samples > 0) status = check(&b);
   if (status != FMM_OK) fprintf(stderr, "bench-gpu: %s: %s (%s)\n", fmm_status_name(status), fmm_last_error(), fmm_last_error_where());
   fflush(stdout);
   if (b.plan) fmm_gpu_plan_destroy(&b.plan);
+  if (status == FMM_OK && (isfinite(b.most_ms) || isfinite(b.most_error))) {
+    int met = b.device_ms <= b.most_ms && b.error <= b.most_error;
+    printf("  asked: at most %.1f ms and an error of %.1e: %s\n", b.most_ms, b.most_error, met ? "met" : "NOT met");
+    if (!met) return 1;
+  }
   return status == FMM_OK ? 0 : fmm_status_exit_code(status);
 }
