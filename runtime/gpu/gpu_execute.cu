@@ -53,9 +53,7 @@ fmm_status stage_densities(fmm_gpu_plan *p, const double *densities) {
     memcpy((char *)p->stage_in + at, (const char *)densities + at, size);
     cudaError_t error = fmm_cuda_gate();
     if (error == cudaSuccess) error = cudaMemcpyAsync((char *)p->d_density_input + at, (char *)p->stage_in + at, size, cudaMemcpyHostToDevice, in);
-    if (error != cudaSuccess)
-#pragma omp critical(fmm_gpu_failed)
-      failed = error;
+    if (error != cudaSuccess) __atomic_store_n(&failed, error, __ATOMIC_RELAXED);
   }
   if (failed != cudaSuccess) return fmm_cuda_failed(failed, "cudaMemcpyAsync", __FILE__, __LINE__);
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 1, in));
@@ -196,9 +194,7 @@ fmm_status unstage_all(fmm_gpu_plan *p) {
     cudaError_t error = fmm_cuda_gate();
     if (error == cudaSuccess) error = cudaEventSynchronize(p->chunk_event[i]);
     if (error == cudaSuccess) unstage(p, at, bytes - at < chunk ? bytes - at : chunk);
-    else
-#pragma omp critical(fmm_gpu_failed)
-      failed = error;
+    else __atomic_store_n(&failed, error, __ATOMIC_RELAXED);
   }
   return failed == cudaSuccess ? FMM_OK : fmm_cuda_failed(failed, "cudaEventSynchronize", __FILE__, __LINE__);
 }
