@@ -58,9 +58,9 @@ fmm_status fmm_predict_report(const fmm_prediction_run *run) {
   char text[32], order[32] = "direct sums only";
   if (run->predicted.order) snprintf(order, sizeof order, "order %d", run->predicted.order);
   print_case(run);
-  printf("evaluation  %s by schedule %s: %s, leaf size %d, root scale %.3g, about %lld leaves on %d levels\n", fmm_text_seconds(f->tuned.makespan.seconds, text),
-         fmm_schedule_name(f->tuned.assignment.kind), order, f->tuned.leaf_size, f->tuned.root_scale, (long long)f->counts.n_leaves,
-         f->counts.n_levels);
+  printf("evaluation  %s by schedule %s: %s, leaf size %d, root scale %.3g, about %lld lea%s on %d level%s\n", fmm_text_seconds(f->tuned.makespan.seconds, text),
+         fmm_schedule_name(f->tuned.assignment.kind), order, f->tuned.leaf_size, f->tuned.root_scale, (long long)f->counts.n_leaves, f->counts.n_leaves == 1 ? "f" : "ves",
+         f->counts.n_levels, f->counts.n_levels == 1 ? "" : "s");
   print_phases(run);
   print_schedules(run);
   printf("\nmemory      %s", fmm_text_bytes(f->memory.host, text));

@@ -25,8 +25,8 @@ static void print_plan(const fmm_run *run) {
   const fmm_plan_info *i = &run->info;
   char schedule[32], order[32] = "direct sums only";
   if (i->order) snprintf(order, sizeof order, "order %d", i->order);
-  printf("plan        %s: schedule %s, %s, leaf size %d, %lld leaves on %d levels, %d thread%s\n", i->plan_id,
-         fmm_cli_choice(FMM_SCHEDULES, i->schedule, schedule), order, i->leaf_size, (long long)i->n_leaves, i->n_levels, i->threads, i->threads == 1 ? "" : "s");
+  printf("plan        %s: schedule %s, %s, leaf size %d, %lld lea%s on %d level%s, %d thread%s\n", i->plan_id,
+         fmm_cli_choice(FMM_SCHEDULES, i->schedule, schedule), order, i->leaf_size, (long long)i->n_leaves, i->n_leaves == 1 ? "f" : "ves", i->n_levels, i->n_levels == 1 ? "" : "s", i->threads, i->threads == 1 ? "" : "s");
 }
 
 static void print_times(const fmm_run *run) {

@@ -180,6 +180,29 @@ static void lattices_and_even_lines_keep_the_tolerance(void **state) {
   assert_true(worst_error(&o, N, points, 0, NULL) <= 1e-6);
 }
 
+/* All charge in one point at a box's corner: the worst place for its expansion, and nothing dilutes the error. */
+static void one_charge_at_a_corner_keeps_the_tolerance(void **state) {
+  enum { M = 4000 };
+  static double density[M], p[M], g[3 * M], exact[M], slope[3 * M];
+  for (int digits = 3; digits <= 9; digits += 3)
+    for (int sign = 0; sign < 2; sign++) {
+      fmm_options o = defaults(pow(10, -digits));
+      fmm_plan *plan = NULL;
+      o.leaf_size = 40, o.root_scale = 1, o.gradient = 1, o.density_sign = sign ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
+      fill(0, 1, 0);
+      memset(density, 0, sizeof density);
+      density[2] = 1;
+      for (int k = 0; k < 3; k++) points[k] = 0, points[3 + k] = 1, points[6 + k] = 0.5; /* the root is the unit cube */
+      assert_ok(fmm_plan_create(&plan, &o));
+      assert_ok(fmm_plan_set_points(plan, M, points, NULL, 0, NULL));
+      assert_ok(fmm_plan_execute(plan, density, p, g));
+      assert_ok(fmm_plan_direct(plan, density, M, NULL, exact, slope));
+      double e = fmax(relative_l2(M, p, exact), relative_l2(3 * M, g, slope));
+      if (!(e <= o.tolerance)) fail_msg("%d digits, sign %d: %g", digits, sign, e);
+      fmm_plan_destroy(&plan);
+    }
+}
+
 static void bits_do_not_depend_on_the_number_of_threads(void **state) {
   static double density[N], one[4 * N], many[4 * N];
   char id[17] = "";
@@ -332,7 +355,7 @@ int main(void) {
       cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance),
       cmocka_unit_test(targets_far_outside_the_sources_keep_the_tolerance), cmocka_unit_test(zero_densities_give_zero),
       cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
-      cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
+      cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
       cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(plans_of_clusters_share_their_operators), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(options_out_of_range_are_refused_with_their_value)};
   return cmocka_run_group_tests(tests, NULL, NULL);
