@@ -179,6 +179,12 @@ static fmm_status time_together(bench *b) {
       first = fmin(first, begin), last = fmax(last, end);
     }
     if (run) device[run - 1] = last - first, host[run - 1] = took;
+    double there, back;
+    FMM_TRY(fmm_gpu_copy_span(b->plan, FMM_GPU_COPY_DENSITIES, &begin, &there));
+    FMM_TRY(fmm_gpu_copy_span(b->plan, FMM_GPU_COPY_RESULTS, &back, &end));
+    if (run == b->runs)
+      printf("  last run: densities there after %.3f ms, phases from %.3f to %.3f, results on their way from %.3f to %.3f, all done after %.3f\n", 1e3 * there, 1e3 * first, 1e3 * last,
+             1e3 * back, 1e3 * end, 1e3 * took);
   }
   b->device_ms = 1e3 * median(b->runs, device);
   printf("  together: device %.3f ms, host to host %.3f ms (median of %d)\n", b->device_ms, 1e3 * median(b->runs, host), b->runs);

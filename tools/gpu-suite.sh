@@ -60,7 +60,7 @@ block "4,194,304 ellipsoid" "$b" n=4194304 leaf=190 dist=ellipsoid most_ms=41.4 
 block "1,048,576 uniform" "$b" n=1048576 leaf=64 most_ms=17.4 most_error=1.8e-7
 block "1,048,576 ellipsoid" "$b" n=1048576 leaf=190 dist=ellipsoid most_ms=16.4 most_error=3.8e-7
 block "1,048,576 ellipsoid, order 4" "$b" n=1048576 leaf=128 dist=ellipsoid order=4 most_ms=10.1 most_error=6.0e-5
-block "4,194,304 uniform, order 5" "$b" n=4194304 leaf=80 root=1.6 order=5 most_error=2.2e-7
+block "4,194,304 uniform, order 5" "$b" n=4194304 leaf=110 root=1.6 order=5 most_error=2.2e-7
 block "4,194,304 uniform, mixed precision, signed" "$b" n=4194304 leaf=220 precision=mixed densities=signed order=7 most_error=1e-6
 block "4,194,304 uniform, potential and gradient" "$b" n=4194304 leaf=110 root=1.6 gradient=1 most_ms=24
 block "1,048,576 uniform, 4 density columns" "$b" n=1048576 leaf=64 columns=4 samples=200

@@ -264,14 +264,15 @@ extern "C" cudaError_t FMM_JOIN(fmm_cuda_pair_, FMM_CUDA_PAIR)(const fmm_cuda_pa
   const fmm_cuda_sums *sums = &p->sums[j->sum];
   job a = job_of(j);
   int gradient = p->gradient && j->sum != FMM_SUM_P2M && j->sum != FMM_SUM_X;
-  if (sums->single) {
-    a.precise = sums->n_precise ? 0 : -1;
-    launch<single>(j, a, gradient);
-    if (!sums->n_precise) return cudaGetLastError();
-    a.precise = 1;
+  fmm_cuda_pair_job in_double = *j;
+  in_double.stream = j->tight_stream;
+  if (sums->single) a.precise = sums->n_precise ? 1 : -1;
+  if (!sums->single || sums->n_precise) {
+    if (p->tolerance > 1e-10 && (j->sum == FMM_SUM_U || p->order <= MOST_ORDER_OF_NEWTON)) launch<newton>(&in_double, a, gradient);
+    else launch<third>(&in_double, a, gradient);
   }
-  if (p->tolerance > 1e-10 && (j->sum == FMM_SUM_U || p->order <= MOST_ORDER_OF_NEWTON)) launch<newton>(j, a, gradient);
-  else launch<third>(j, a, gradient);
+  if (sums->n_precise) a.precise = 0;
+  if (sums->single) launch<single>(j, a, gradient);
   return cudaGetLastError();
 }
 

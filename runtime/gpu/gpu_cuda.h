@@ -78,7 +78,7 @@ typedef struct fmm_cuda_operators {
   double2 *d_m2l;     /* [frequency, kz slowest][out][in][343] */
 } fmm_cuda_operators;
 
-enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
+enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_TIGHT /* precise tiles, beside those in float */, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
 /* Place of the first density (row * width + component and column) and the first result row that are not finite; inverted high word of the largest density. */
 enum { FMM_CUDA_BAD_DENSITY, FMM_CUDA_BAD_RESULT, FMM_CUDA_LARGEST, FMM_CUDA_N_REPORT };
 enum { FMM_CUDA_CHUNK_BYTES = 1 << 20, FMM_CUDA_MAX_CHUNKS = 256, FMM_CUDA_TILE_BOXES = 64, FMM_CUDA_V_WINDOW = 256 };
@@ -86,6 +86,7 @@ enum { FMM_CUDA_CHUNK_BYTES = 1 << 20, FMM_CUDA_MAX_CHUNKS = 256, FMM_CUDA_TILE_
 struct fmm_gpu_plan {
   /* shape */
   int device, sms, threads;
+  int staging_threads;               /* that copy to and from page-locked memory: a few keep up with the bus, more wait for one another in the driver */
   unsigned phases;
   int columns, gradient, components, equivalents, outputs, values; /* values: outputs * (gradient ? 4 : 1) */
   int order, grid, n_surface, n, n_levels, n_operator_levels;
@@ -154,7 +155,7 @@ struct fmm_gpu_plan {
   /* streams and events */
   void *green;                       /* green context when limited to some multiprocessors */
   cudaStream_t stream[FMM_CUDA_N_STREAMS], caller;
-  cudaEvent_t origin, ready, up_done, check_sent, results_done, far_done, near_done;
+  cudaEvent_t origin, ready, tight_ready, tight_done, up_done, check_sent, results_done, far_done, near_done;
   cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], chunk_event[FMM_CUDA_MAX_CHUNKS];
   unsigned ran, copied;
   int up_pending;                    /* up_done was recorded in this execution */
@@ -168,7 +169,7 @@ typedef struct fmm_cuda_pair_job {
   const fmm_gpu_plan *plan;
   fmm_cuda_sum sum;
   int64_t tile_begin, tile_end;
-  cudaStream_t stream;
+  cudaStream_t stream, tight_stream; /* tight: of the precise tiles, which are enqueued first */
 } fmm_cuda_pair_job;
 typedef cudaError_t fmm_cuda_pair_launch(const fmm_cuda_pair_job *job);
 fmm_cuda_pair_launch *fmm_cuda_pair_find(const fmm_pair_info *info);
@@ -205,7 +206,7 @@ fmm_status fmm_vlist_cuda_prepare(fmm_gpu_plan *plan, size_t most_bytes);
 
 /* Input order <-> sorted planes, zeroing and adding (runtime/gpu/gpu_order.cu). */
 cudaError_t fmm_cuda_gather(const fmm_gpu_plan *plan, const double *d_input, cudaStream_t stream);
-cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *plan, double factor, double gradient_factor, double *d_potential, double *d_gradient, cudaStream_t stream);
+cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *plan, double factor, double gradient_factor, double *d_potential, double *d_gradient, int callers, cudaStream_t stream); /* callers: arrays that must stay as they are when a value is not finite */
 cudaError_t fmm_cuda_add(double *d_sum, const double *d_term, int64_t n, cudaStream_t stream);
 
 /* Host tables (runtime/gpu/gpu_tables.cu). */

@@ -46,7 +46,7 @@ fmm_status stage_densities(fmm_gpu_plan *p, const double *densities) {
   cudaError_t failed = cudaSuccess;
   if (!p->stage_in && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "densities come from the host, but the GPU plan was made for device memory");
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 0, in));
-#pragma omp parallel for num_threads(p->threads) schedule(static, 1) if (n > 1)
+#pragma omp parallel for num_threads(p->staging_threads) schedule(static, 1) if (n > 1)
   for (int64_t i = 0; i < n; i++) {
     fmm_cuda_on_device on(p->device);
     size_t at = (size_t)i * chunk, size = bytes - at < chunk ? bytes - at : chunk;
@@ -154,12 +154,12 @@ fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, doubl
   size_t first = potential_bytes(p), bytes = first + (gradient ? 3 * first : 0), chunk = chunk_of(bytes);
   FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
   if (space == FMM_MEMORY_DEVICE) {
-    CUDA_TRY(fmm_cuda_scatter(p, factor, gradient_factor, potential, gradient, far));
+    CUDA_TRY(fmm_cuda_scatter(p, factor, gradient_factor, potential, gradient, 1, far));
     FMM_TRY(fetch_report(p, far));
     return p->caller ? after(p->caller, p->far_done, far) : FMM_OK;
   }
   if (!p->stage_out && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
-  CUDA_TRY(fmm_cuda_scatter(p, factor, gradient_factor, p->d_output, gradient ? p->d_output + first / sizeof(double) : NULL, far));
+  CUDA_TRY(fmm_cuda_scatter(p, factor, gradient_factor, p->d_output, gradient ? p->d_output + first / sizeof(double) : NULL, 0, far));
   FMM_TRY(fetch_report(p, far));
   FMM_TRY(after(out, p->far_done, far));
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, out));
@@ -187,7 +187,7 @@ fmm_status unstage_all(fmm_gpu_plan *p) {
   size_t first = potential_bytes(p), bytes = p->host_potential ? first + (p->host_gradient ? 3 * first : 0) : 0, chunk = chunk_of(bytes);
   int64_t n = (int64_t)((bytes + chunk - 1) / chunk);
   cudaError_t failed = cudaSuccess;
-#pragma omp parallel for num_threads(p->threads) schedule(static, 1) if (n > 1)
+#pragma omp parallel for num_threads(p->staging_threads) schedule(static, 1) if (n > 1)
   for (int64_t i = 0; i < n; i++) {
     fmm_cuda_on_device on(p->device);
     size_t at = (size_t)i * chunk;
@@ -227,9 +227,11 @@ fmm_status span(const fmm_gpu_plan *p, const cudaEvent_t event[2], double *start
 fmm_status fmm_cuda_sum_run(fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
   const fmm_cuda_sums *s = &p->sums[sum];
   if (!s->row_tile) return FMM_FAIL(FMM_ERR_INTERNAL, "this GPU plan was made without pair sum %d", (int)sum);
-  fmm_cuda_pair_job job = {p, sum, s->row_tile[row_begin], s->row_tile[row_end], stream};
+  int tight = s->single && s->n_precise;
+  fmm_cuda_pair_job job = {p, sum, s->row_tile[row_begin], s->row_tile[row_end], stream, tight ? p->stream[FMM_CUDA_TIGHT] : stream};
+  if (tight) FMM_TRY(after(job.tight_stream, p->tight_ready, stream));
   CUDA_TRY(fmm_cuda_pair_find(p->info)(&job));
-  return FMM_OK;
+  return tight ? after(stream, p->tight_done, job.tight_stream) : FMM_OK;
 }
 
 extern "C" fmm_status fmm_gpu_begin(fmm_gpu_plan *plan, const double *densities, fmm_memory_space space) {

@@ -55,7 +55,12 @@ __device__ __forceinline__ double result_of(const results &a, int64_t i, int out
   return (k ? a.gradient_factor : a.factor) * (a.near[plane] + a.far[plane]);
 }
 
-/* The first row with a result that is not finite. */
+__device__ void refuse(const results &a, int64_t i) {
+  int64_t begin = a.first ? a.first[i] : i, end = a.first ? a.first[i + 1] : i + 1;
+  for (int64_t j = begin; j < end; j++) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)a.row[j]);
+}
+
+/* The first row with a result that is not finite, before anything is written. */
 __global__ void inspect(const results a) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= a.n) return;
@@ -63,24 +68,27 @@ __global__ void inspect(const results a) {
   for (int o = 0; o < a.outputs; o++)
     for (int k = 0; k < a.derivatives; k++)
       for (int c = 0; c < a.columns; c++) finite = finite && isfinite(result_of(a, i, o, k, c));
-  int64_t begin = a.first ? a.first[i] : i, end = a.first ? a.first[i + 1] : i + 1;
-  for (int64_t j = begin; j < end && !finite; j++) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)a.row[j]);
+  if (!finite) refuse(a, i);
 }
 
-/* potential: [row][output][column]; gradient: [row][output][axis][column]; planes: [(output * derivatives + k) * columns + column]. */
-__global__ void scatter(const results a, double *potential, double *gradient) {
+/* potential: [row][output][column]; gradient: [row][output][axis][column]; planes: [(output * derivatives + k) * columns + column]. inspected: nothing is
+ * written when a value is not finite; else such rows are reported on the way. */
+__global__ void scatter(const results a, double *potential, double *gradient, int inspected) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i >= a.n || a.report[FMM_CUDA_BAD_DENSITY] != ~0ull || a.report[FMM_CUDA_BAD_RESULT] != ~0ull) return;
+  if (i >= a.n || a.report[FMM_CUDA_BAD_DENSITY] != ~0ull || (inspected && a.report[FMM_CUDA_BAD_RESULT] != ~0ull)) return;
   int64_t begin = a.first ? a.first[i] : i, end = a.first ? a.first[i + 1] : i + 1;
+  bool finite = true;
   for (int o = 0; o < a.outputs; o++)
     for (int k = 0; k < a.derivatives; k++)
       for (int c = 0; c < a.columns; c++) {
         double value = result_of(a, i, o, k, c);
+        finite = finite && isfinite(value);
         for (int64_t j = begin; j < end; j++) {
           if (k == 0) potential[(a.row[j] * a.outputs + o) * a.columns + c] = value;
           else if (gradient) gradient[((a.row[j] * a.outputs + o) * 3 + k - 1) * a.columns + c] = value;
         }
       }
+  if (!finite) refuse(a, i);
 }
 
 __global__ void add(int64_t n, double *sum, const double *term) {
@@ -100,11 +108,11 @@ cudaError_t fmm_cuda_gather(const fmm_gpu_plan *p, const double *d_input, cudaSt
   return cudaGetLastError();
 }
 
-cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, cudaStream_t stream) {
+cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, int callers, cudaStream_t stream) {
   if (p->n_targets == 0) return cudaSuccess;
   results a = {p->n_targets, p->d_target_row, p->d_target_first, p->outputs, p->gradient ? 4 : 1, p->columns, p->d_near, p->d_far, factor, gradient_factor, p->d_report};
-  inspect<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(a);
-  scatter<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(a, d_potential, d_gradient);
+  if (callers) inspect<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(a);
+  scatter<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(a, d_potential, d_gradient, callers);
   return cudaGetLastError();
 }
 

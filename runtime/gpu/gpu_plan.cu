@@ -5,6 +5,7 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
+enum { MOST_STAGING_THREADS = 4 };
 struct arena { char *base; size_t used; };
 
 template <typename T>
@@ -236,6 +237,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const fmm_state *s = q->state;
   const fmm_operators *o = s->operators;
   p->device = q->device, p->threads = q->threads > 0 ? q->threads : 1, p->phases = q->phases, p->caller = (cudaStream_t)q->stream;
+  p->staging_threads = p->threads < MOST_STAGING_THREADS ? p->threads : MOST_STAGING_THREADS;
   p->info = s->pair->info;
   p->columns = s->n_columns, p->gradient = s->gradient != 0;
   p->components = p->info->components, p->equivalents = p->info->equivalent_components, p->outputs = p->info->outputs;
@@ -303,10 +305,10 @@ fmm_status make_streams(fmm_gpu_plan *p, int sms) {
   p->sms = properties.multiProcessorCount;
   if (sms > 0 && sms < p->sms) FMM_TRY(fmm_cuda_green_create(p->device, sms, &p->green, &p->sms));
   for (int i = 0; i < FMM_CUDA_N_STREAMS; i++) {
-    if (p->green && i <= FMM_CUDA_NEAR) FMM_TRY(fmm_cuda_green_stream(p->green, &p->stream[i]));
+    if (p->green && i <= FMM_CUDA_TIGHT) FMM_TRY(fmm_cuda_green_stream(p->green, &p->stream[i]));
     else CUDA_TRY(cudaStreamCreateWithFlags(&p->stream[i], cudaStreamNonBlocking));
   }
-  cudaEvent_t *plain[] = {&p->ready, &p->up_done, &p->check_sent, &p->results_done, &p->far_done, &p->near_done};
+  cudaEvent_t *plain[] = {&p->ready, &p->tight_ready, &p->tight_done, &p->up_done, &p->check_sent, &p->results_done, &p->far_done, &p->near_done};
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) CUDA_TRY(cudaEventCreateWithFlags(plain[i], cudaEventDisableTiming));
   for (int i = 0; i < FMM_GPU_N_ARRAYS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->fetched[i], cudaEventDisableTiming));
   for (int i = 0; i < FMM_CUDA_MAX_CHUNKS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->chunk_event[i], cudaEventDisableTiming));
@@ -381,7 +383,7 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
     for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
       if (p->stream[i]) cudaStreamSynchronize(p->stream[i]), cudaStreamDestroy(p->stream[i]);
     fmm_cuda_green_destroy(p->green);
-    cudaEvent_t plain[] = {p->origin, p->ready, p->up_done, p->check_sent, p->results_done, p->far_done, p->near_done};
+    cudaEvent_t plain[] = {p->origin, p->ready, p->tight_ready, p->tight_done, p->up_done, p->check_sent, p->results_done, p->far_done, p->near_done};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
       if (plain[i]) cudaEventDestroy(plain[i]);
     for (int i = 0; i < FMM_GPU_N_ARRAYS; i++)

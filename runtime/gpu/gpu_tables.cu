@@ -17,13 +17,13 @@ struct rows_of_sum {
 };
 
 /* The cheapest shape for `count` targets: tiles of 2^lanes_log2 lanes with per_lane targets each, at most `cap` targets. A lane's loop over a
- * source costs about 0.4 of a pair beside its pairs, a tile about 8 targets' worth of staging (both from counting instructions). */
+ * source costs about 0.4 of a pair beside its pairs, a tile about 12 targets' worth of staging, start and end (both from counting instructions). */
 void shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane) {
   double best = INFINITY;
   for (int l = 2; l <= 5; l++) {
     int64_t lanes = (int64_t)1 << l, limit = lanes * most < cap ? lanes * most : cap, n = (count + limit - 1) / limit;
     int64_t each = (count + n - 1) / n, r = (each + lanes - 1) / lanes;
-    double cost = (double)n * ((double)lanes * ((double)r + 0.4) + 8);
+    double cost = (double)n * ((double)lanes * ((double)r + 0.4) + 12);
     if (cost < best) best = cost, *tiles = n, *lanes_log2 = l, *per_lane = (int)r;
   }
 }
