@@ -38,6 +38,7 @@ missing_packages() {
     # Without a compiler the libraries cannot be tried: name them all, apt skips those that are there.
     have meson || printf 'meson '
     have ninja || printf 'ninja-build '
+    if [ "$testing" = 1 ]; then have valgrind || printf 'valgrind '; fi
     printf 'build-essential pkg-config libjansson-dev libhwloc-dev libfftw3-dev liblapacke-dev libopenblas-dev libcmocka-dev '
     return
   fi
@@ -51,6 +52,8 @@ missing_packages() {
   links_with stdio.h -lopenblas || printf 'libopenblas-dev '
   printf '#include <setjmp.h>\n#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <cmocka.h>\nint main(void) { return 0; }\n' |
     cc -x c - -o /dev/null -lcmocka >/dev/null 2>&1 || printf 'libcmocka-dev '
+  # Counts instructions of small cases; only the tests use it.
+  if [ "$testing" = 1 ]; then have valgrind || printf 'valgrind '; fi
 }
 
 install_missing() {
@@ -203,6 +206,8 @@ case ${1:-} in
 esac
 [ $# -le 1 ] || { usage >&2; fail "one argument at most: a point file, or the word test"; }
 
+testing=0
+if [ "${1:-}" = test ]; then testing=1; fi
 log=$(mktemp "${TMPDIR:-/tmp}/hybridfmm-quickstart.XXXXXX")
 trap 'rm -f "$log"' EXIT
 trap 'exit 130' INT

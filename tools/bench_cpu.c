@@ -19,6 +19,11 @@
 #include "runtime/plan.h"
 
 enum { MAX_RUNS = 101 };
+#ifdef __clang__
+static const char *const compiler = __VERSION__;
+#else
+static const char *const compiler = "gcc " __VERSION__;
+#endif
 
 typedef struct bench {
   const char *dist, *densities, *read, *write;
@@ -225,8 +230,10 @@ static json_t *phases_object(bench *b, const fmm_plan_info *info, int runs) {
   json_t *phases = json_object();
   for (int p = 0; p < FMM_N_PHASES; p++) {
     double seconds = median(runs, b->phase_s[p]);
-    json_object_set_new(phases, fmm_phase_names[p], json_pack("{s:o, s:o, s:o, s:s}", "seconds", number(seconds), "predicted_s", number(info->phase_predicted_s[p]),
-                                                              "limit_s", number(info->phase_limit_s[p]), "precision", precisions[info->precision[p]]));
+    const fmm_work *work = &b->plan->setup->counts.total[p];
+    json_object_set_new(phases, fmm_phase_names[p], json_pack("{s:o, s:o, s:o, s:s, s:f, s:f, s:f}", "seconds", number(seconds), "predicted_s", number(info->phase_predicted_s[p]),
+                                                              "limit_s", number(info->phase_limit_s[p]), "precision", precisions[info->precision[p]], "pairs", work->pairs,
+                                                              "flops", work->flops, "bytes", work->bytes));
   }
   json_object_set_new(phases, "gather_scatter", json_pack("{s:o}", "seconds", number(median(runs, b->around_s))));
   return phases;
@@ -258,6 +265,7 @@ static fmm_status report(bench *b) {
   FMM_TRY(fmm_plan_get_info(b->plan, &info));
   json_t *line = json_pack("{s:o, s:i, s:i, s:f, s:i, s:I, s:i, s:s}", "case", case_object(b), "order", info.order, "leaf", info.leaf_size, "root", info.root_scale, "threads",
                            info.threads, "leaves", (json_int_t)info.n_leaves, "levels", info.n_levels, "plan_id", info.plan_id);
+  json_object_set_new(line, "compiler", json_string(compiler));
   json_object_set_new(line, "simd", json_string(fmm_simd_name(fmm_simd_level())));
   if (b->samples) json_object_set_new(line, "error", number(relative_error(b->samples, b->rows, 1, b->potential, b->exact)));
   if (b->samples && b->gradient) json_object_set_new(line, "gradient_error", number(relative_error(b->samples, b->rows, 3, b->gradient, b->exact_gradient)));
