@@ -165,7 +165,7 @@ VECTOR_FUNCTION void add_source(const fmm_pair_call *call, int64_t j, const fmm_
   }
 }
 
-/* Calls measure for every source of [begin, end) AHEAD of its act; both see constants only. */
+/* MEASURE(j, m) for every source j of [begin, end), AHEAD of its ACT(j, m) where staged, just before it where not. */
 #define FOR_SOURCES(begin, end, staged, MEASURE, ACT)                          \
   do {                                                                         \
     measured ring[AHEAD];                                                      \
