@@ -2,6 +2,7 @@
  *
  * Measured: random sources in the eight children of one box, targets in children of a box of each kind of offset in its V list, through the
  * whole chain P2M, M2M, M2L, L2L, L2P and directly: mean squares of error and of field, weighted by how often the offset occurs. Points are always the same (splitmix64).
+ * Only the check-to-equivalent maps are made, which decide the error and cost most; for a few vectors M2M, M2L and L2L are sums over surfaces' points.
  * Carried over, with L levels of V boxes (189 a level; a level up, 8 times the sources at twice the distance):
  *   signed       contributions are independent, squares add: error^2 / (near^2 + field^2), near: the field of the 27 nearest boxes, of sources on a
  *                lattice of NEAR points an edge, which leaves out the closest pairs. Potentials of degree -1 are far field in the end, and one set of
@@ -19,16 +20,15 @@ enum { POINTS = 12, OUTPUTS = 12, LEVELS = 4, NEAR = 4, COMPONENTS = 4 };
 typedef struct cloud { double at[3][POINTS], density[COMPONENTS][POINTS]; } cloud;
 
 typedef struct chain {
-  fmm_operators o; /* level 0: the larger boxes; level 1: their children, when the pair is not homogeneous */
+  const fmm_operators *o; /* level 0: the larger boxes; level 1: their children, when the pair is not homogeneous */
   const fmm_level_operators *parent, *child;
   double half_width;
-  int gradient;
   fmm_density_sign sign;
-  fmm_pair_sum potential_sum, value_sum; /* without, and with the gradient if asked */
+  fmm_pair_sum potential_sum, value_sum; /* without, and with the gradient */
   cloud sources[8], targets;
   double *check, *coefficients, *equivalent, *scratch, *up, *down, *density; /* n each, scratch 2 n */
   double *planes, *source_planes;                                            /* 3 n_surface each */
-  double error2, field2;                                                     /* sums over the V list of mean squares over target values */
+  double error2[2], field2[2]; /* of potentials and gradients: sums over the V list of mean squares over target values */
 } chain;
 
 static double uniform(uint64_t *state) {
@@ -50,20 +50,21 @@ static fmm_pair_sources cloud_sources(const cloud *c) {
 }
 
 static fmm_pair_sources surface_sources(const chain *c, const double *planes, const double *density) {
-  int ns = c->o.n_surface;
-  return (fmm_pair_sources){.n = ns, .x = planes, .y = planes + ns, .z = planes + 2 * ns, .density = density, .component_stride = ns, .column_stride = c->o.n};
+  int ns = c->o->n_surface;
+  return (fmm_pair_sources){.n = ns, .x = planes, .y = planes + ns, .z = planes + 2 * ns, .density = density, .component_stride = ns, .column_stride = c->o->n};
 }
 
 static void set_surface(const chain *c, const double center[3], double radius, double *planes) {
-  int ns = c->o.n_surface;
-  fmm_surface_planes(ns, c->o.surface, center, radius, planes, planes + ns, planes + 2 * ns);
+  int ns = c->o->n_surface;
+  fmm_surface_planes(ns, c->o->surface, center, radius, planes, planes + ns, planes + 2 * ns);
 }
 
-/* check = potentials on the surface of planes. */
-static void sum_check(const chain *c, const fmm_pair_sources *sources, double *check) {
-  int ns = c->o.n_surface;
-  memset(check, 0, (size_t)c->o.n * sizeof *check);
-  fmm_pair_targets targets = {.n = ns, .x = c->planes, .y = c->planes + ns, .z = c->planes + 2 * ns, .value = check, .value_stride = ns, .column_stride = c->o.n};
+static void clear(const chain *c, double *vector) { memset(vector, 0, (size_t)c->o->n * sizeof *vector); }
+
+/* check += potentials on the surface of planes. */
+static void add_check(const chain *c, const fmm_pair_sources *sources, double *check) {
+  int ns = c->o->n_surface;
+  fmm_pair_targets targets = {.n = ns, .x = c->planes, .y = c->planes + ns, .z = c->planes + 2 * ns, .value = check, .value_stride = ns, .column_stride = c->o->n};
   fmm_pair_sum_add(&c->potential_sum, &targets, 1, sources);
 }
 
@@ -82,19 +83,23 @@ static void divide(double *values, int n, double by) {
   for (int i = 0; i < n; i++) values[i] /= by;
 }
 
-/* P2M and M2M of one child's sources, added to the parent's upward coefficients. */
+/* P2M of one child's sources, and M2M as far as the parent's check potentials, added to those of its other children. */
 static void rise(chain *c, int octant, uint64_t *state) {
   const double origin[3] = {0, 0, 0};
   double h = c->half_width / 2, center[3];
   child_center(origin, c->half_width, octant, center);
   fill_cloud(&c->sources[octant], center, h, c->sign, state);
-  set_surface(c, center, c->o.outer_radius * h, c->planes);
+  set_surface(c, center, c->o->outer_radius * h, c->planes);
   fmm_pair_sources sources = cloud_sources(&c->sources[octant]);
-  sum_check(c, &sources, c->check);
-  fmm_apply_first(&c->o, c->child->up_first, c->check, c->coefficients, c->scratch);
-  fmm_apply_second(&c->o, c->child->up_second, c->coefficients, c->equivalent, c->scratch);
-  divide(c->equivalent, c->o.n, fmm_operators_scale(&c->o, h));
-  fmm_apply_m2m(&c->o, c->parent, octant, c->equivalent, c->up, c->scratch);
+  clear(c, c->check);
+  add_check(c, &sources, c->check);
+  fmm_apply_first(c->o, c->child->up_first, c->check, c->coefficients, c->scratch);
+  fmm_apply_second(c->o, c->child->up_second, c->coefficients, c->equivalent, c->scratch);
+  divide(c->equivalent, c->o->n, fmm_operators_scale(c->o, h));
+  set_surface(c, center, FMM_INNER_RADIUS * h, c->source_planes);
+  set_surface(c, origin, c->o->outer_radius * c->half_width, c->planes);
+  fmm_pair_sources equivalent = surface_sources(c, c->source_planes, c->equivalent);
+  add_check(c, &equivalent, c->up);
 }
 
 /* Adds the mean squares over one child's targets, times weight. */
@@ -104,25 +109,28 @@ static void compare(chain *c, double weight) {
   for (int k = 0; k < 8; k++) sources[k] = cloud_sources(&c->sources[k]);
   sum_values(c, 8, sources, direct);
   sum_values(c, 1, &surface, chained);
-  int stride = c->gradient ? 4 : 1, n_values = c->o.pair->info->outputs * (c->gradient ? 3 : 1);
-  for (int v = 0; v < c->o.pair->info->outputs * stride; v++)
-    for (int i = 0; i < POINTS && (v % stride != 0) == c->gradient; i++) {
-      c->error2 += weight / (POINTS * n_values) * (chained[v][i] - direct[v][i]) * (chained[v][i] - direct[v][i]);
-      c->field2 += weight / (POINTS * n_values) * direct[v][i] * direct[v][i];
+  for (int v = 0; v < 4 * c->o->pair->info->outputs; v++) {
+    int gradient = v % 4 != 0, n_values = c->o->pair->info->outputs * (gradient ? 3 : 1);
+    for (int i = 0; i < POINTS; i++) {
+      c->error2[gradient] += weight / (POINTS * n_values) * (chained[v][i] - direct[v][i]) * (chained[v][i] - direct[v][i]);
+      c->field2[gradient] += weight / (POINTS * n_values) * direct[v][i] * direct[v][i];
     }
+  }
 }
 
-/* L2L to one child of the box, L2P at that child's targets. */
+/* L2L to one child of the box, whose downward equivalent densities are given (c->down, at source_planes), L2P at that child's targets. */
 static void fall(chain *c, const double box[3], int octant, double weight, uint64_t *state) {
   double h = c->half_width, center[3];
-  memset(c->check, 0, (size_t)c->o.n * sizeof *c->check);
-  fmm_apply_l2l(&c->o, c->parent, octant, c->down, c->check, c->scratch);
-  fmm_apply_first(&c->o, c->child->down_first, c->check, c->coefficients, c->scratch);
-  fmm_apply_second(&c->o, c->child->down_second, c->coefficients, c->equivalent, c->scratch);
-  divide(c->equivalent, c->o.n, fmm_operators_scale(&c->o, h / 2));
+  fmm_pair_sources parent = surface_sources(c, c->source_planes, c->down);
   child_center(box, h, octant, center);
+  set_surface(c, center, FMM_INNER_RADIUS * h / 2, c->planes);
+  clear(c, c->check);
+  add_check(c, &parent, c->check);
+  fmm_apply_first(c->o, c->child->down_first, c->check, c->coefficients, c->scratch);
+  fmm_apply_second(c->o, c->child->down_second, c->coefficients, c->equivalent, c->scratch);
+  divide(c->equivalent, c->o->n, fmm_operators_scale(c->o, h / 2));
   fill_cloud(&c->targets, center, h / 2, c->sign, state);
-  set_surface(c, center, c->o.outer_radius * h / 2, c->planes);
+  set_surface(c, center, c->o->outer_radius * h / 2, c->planes);
   compare(c, weight);
 }
 
@@ -135,36 +143,40 @@ static const struct { int offset[3]; double boxes; int n_octants, octant[2]; } k
 static void run_chain(chain *c) {
   const double origin[3] = {0, 0, 0}, h = c->half_width;
   uint64_t state = 1;
-  memset(c->up, 0, (size_t)c->o.n * sizeof *c->up);
+  clear(c, c->up);
   for (int octant = 0; octant < 8; octant++) rise(c, octant, &state);
-  fmm_apply_second(&c->o, c->parent->up_second, c->up, c->density, c->scratch);
+  fmm_apply_first(c->o, c->parent->up_first, c->up, c->coefficients, c->scratch);
+  fmm_apply_second(c->o, c->parent->up_second, c->coefficients, c->density, c->scratch);
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     double box[3];
     for (int a = 0; a < 3; a++) box[a] = 2 * h * kinds[k].offset[a];
     set_surface(c, origin, FMM_INNER_RADIUS * h, c->source_planes);
     set_surface(c, box, FMM_INNER_RADIUS * h, c->planes);
     fmm_pair_sources equivalent = surface_sources(c, c->source_planes, c->density);
-    sum_check(c, &equivalent, c->check);
-    fmm_apply_first(&c->o, c->parent->down_first, c->check, c->down, c->scratch);
+    clear(c, c->check);
+    add_check(c, &equivalent, c->check);
+    fmm_apply_first(c->o, c->parent->down_first, c->check, c->coefficients, c->scratch);
+    fmm_apply_second(c->o, c->parent->down_second, c->coefficients, c->down, c->scratch);
+    set_surface(c, box, c->o->outer_radius * h, c->source_planes);
     for (int t = 0; t < kinds[k].n_octants; t++) fall(c, box, kinds[k].octant[t], kinds[k].boxes / kinds[k].n_octants, &state);
   }
 }
 
 /* Mean square over a target's values of the field of the 27 nearest boxes, sources of mean square density on a lattice with the target in the
  * middle of a cell, as many a box as the chain has. Gradients by differences of the potential. */
-static double near_square(const chain *c) {
-  int nc = c->o.parity.n_components, side = 3 * NEAR, axes = c->gradient ? 3 : 1;
+static double near_square(const chain *c, int gradient) {
+  int nc = c->o->parity.n_components, side = 3 * NEAR, axes = gradient ? 3 : 1;
   double spacing = 2 * c->half_width / NEAR, step = 1e-4 * spacing, sum = 0;
   for (int i = 0; i < side * side * side; i++) {
     double source[3] = {(i / (side * side) - side / 2 + 0.5) * spacing, (i / side % side - side / 2 + 0.5) * spacing, (i % side - side / 2 + 0.5) * spacing};
     for (int axis = 0; axis < axes; axis++) {
       double plus[9], minus[9] = {0}, at[3] = {0, 0, 0};
-      if (c->gradient) at[axis] = step;
-      c->o.pair->matrix(at, source, c->o.params, plus);
+      if (gradient) at[axis] = step;
+      c->o->pair->matrix(at, source, c->o->params, plus);
       at[axis] = -step;
-      if (c->gradient) c->o.pair->matrix(at, source, c->o.params, minus);
+      if (gradient) c->o->pair->matrix(at, source, c->o->params, minus);
       for (int k = 0; k < nc * nc; k++) {
-        double value = c->gradient ? (plus[k] - minus[k]) / (2 * step) : plus[k];
+        double value = gradient ? (plus[k] - minus[k]) / (2 * step) : plus[k];
         sum += value * value;
       }
     }
@@ -173,50 +185,61 @@ static double near_square(const chain *c) {
   return sum / (nc * axes) * density2 * 8 * POINTS / (NEAR * NEAR * NEAR);
 }
 
-static double carried_over(const chain *c) {
-  if (!(c->field2 > 0)) return 0;
-  const fmm_pair_info *info = c->o.pair->info;
-  if (c->sign == FMM_DENSITY_NONNEGATIVE) return sqrt(c->error2 / (c->field2 + (info->has_degree ? 0 : near_square(c)))); /* far fields that die away do not matter */
-  double degree = (info->has_degree ? info->degree : -1) - c->gradient, levels = 0, each = 1;
+static double carried_over(const chain *c, int gradient) {
+  double error2 = c->error2[gradient], field2 = c->field2[gradient];
+  if (!(field2 > 0)) return 0;
+  const fmm_pair_info *info = c->o->pair->info;
+  if (c->sign == FMM_DENSITY_NONNEGATIVE) return sqrt(error2 / (field2 + (info->has_degree ? 0 : near_square(c, gradient)))); /* far fields that die away do not matter */
+  double degree = (info->has_degree ? info->degree : -1) - gradient, levels = 0, each = 1;
   for (int l = 0; l < LEVELS; l++, each *= 8 * pow(4, degree)) levels += each;
-  return (c->gradient ? 1 : 2) * sqrt(levels * c->error2 / (near_square(c) + levels * c->field2));
+  return (gradient ? 1 : 2) * sqrt(levels * error2 / (near_square(c, gradient) + levels * field2));
 }
 
-static fmm_status prepare(chain *c, int threads) {
-  int n = c->o.n, ns = c->o.n_surface, homogeneous = c->o.pair->info->has_degree;
-  if (homogeneous) c->half_width = 1;
-  FMM_TRY(fmm_level_create(&c->o, &c->o.level[0], c->half_width, threads));
-  if (!homogeneous) FMM_TRY(fmm_level_create(&c->o, &c->o.level[1], c->half_width / 2, threads));
-  c->parent = &c->o.level[0];
-  c->child = &c->o.level[homogeneous ? 0 : 1];
+/* The maps of boxes of two sizes, one set for both when the pair is homogeneous. */
+static fmm_status make_maps(fmm_operators *o, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int threads) {
+  FMM_TRY(fmm_operators_shape(o, pair, params, order));
+  FMM_TRY(fmm_level_create_inverses(o, &o->level[0], half_width, threads));
+  return pair->info->has_degree ? FMM_OK : fmm_level_create_inverses(o, &o->level[1], half_width / 2, threads);
+}
+
+static fmm_status prepare(chain *c, const fmm_operators *o, double half_width, fmm_density_sign sign) {
+  int n = o->n, ns = o->n_surface;
+  c->o = o;
+  c->half_width = half_width;
+  c->sign = sign;
+  c->parent = &o->level[0];
+  c->child = &o->level[o->pair->info->has_degree ? 0 : 1];
   FMM_TRY(FMM_ALLOCATE(&c->check, 8 * n + 6 * ns, "chain workspace"));
   double **vectors[] = {&c->coefficients, &c->equivalent, &c->up, &c->down, &c->density};
   for (int i = 0; i < 5; i++) *vectors[i] = c->check + (i + 1) * n;
   c->scratch = c->check + 6 * n;
   c->planes = c->check + 8 * n;
   c->source_planes = c->planes + 3 * ns;
-  fmm_pair_sum_prepare(&c->potential_sum, c->o.pair, c->o.params, 1, 0, FMM_PRECISION_DOUBLE, 0);
-  fmm_pair_sum_prepare(&c->value_sum, c->o.pair, c->o.params, 1, c->gradient, FMM_PRECISION_DOUBLE, 0);
+  fmm_pair_sum_prepare(&c->potential_sum, o->pair, o->params, 1, 0, FMM_PRECISION_DOUBLE, 0);
+  fmm_pair_sum_prepare(&c->value_sum, o->pair, o->params, 1, 1, FMM_PRECISION_DOUBLE, 0);
   return FMM_OK;
 }
 
-fmm_status fmm_far_field_error(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, fmm_density_sign sign,
-                               int gradient, int threads, double *error) {
-  chain *c = NULL;
-  FMM_TRY(FMM_ALLOCATE_ZERO(&c, 1, "operator chain"));
-  c->half_width = half_width;
-  c->gradient = gradient != 0;
-  c->sign = sign;
-  fmm_blas_single_thread_begin();
-  fmm_status status = fmm_operators_shape(&c->o, pair, params, order);
-  if (status == FMM_OK) status = prepare(c, threads);
-  fmm_blas_single_thread_end();
-  if (status == FMM_OK) {
-    run_chain(c);
-    *error = carried_over(c);
+static fmm_status measure(fmm_operators *o, chain c[2], double half_width, int threads, double error[2][2]) {
+  for (int sign = 0; sign < 2; sign++) FMM_TRY(prepare(&c[sign], o, half_width, (fmm_density_sign)sign));
+#pragma omp parallel for num_threads(threads < 2 ? threads : 2)
+  for (int sign = 0; sign < 2; sign++) {
+    run_chain(&c[sign]);
+    for (int gradient = 0; gradient < 2; gradient++) error[sign][gradient] = carried_over(&c[sign], gradient);
   }
-  fmm_operators_clear(&c->o);
-  FMM_FREE(&c->check);
-  FMM_FREE(&c);
+  return FMM_OK;
+}
+
+fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int threads, double error[2][2]) {
+  struct { fmm_operators o; chain c[2]; } *w = NULL;
+  if (pair->info->has_degree) half_width = 1;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&w, 1, "operator chains"));
+  fmm_blas_single_thread_begin();
+  fmm_status status = make_maps(&w->o, pair, params, order, half_width, threads);
+  fmm_blas_single_thread_end();
+  if (status == FMM_OK) status = measure(&w->o, w->c, half_width, threads, error);
+  for (int sign = 0; sign < 2; sign++) FMM_FREE(&w->c[sign].check);
+  fmm_operators_clear(&w->o);
+  FMM_FREE(&w);
   return status;
 }

@@ -12,7 +12,7 @@ typedef struct builder {
   const fmm_operators *o;
   fmm_level_operators *set;
   double half_width;
-  int transposed, n, threads;
+  int transposed, translations, n, threads; /* translations: M2M and L2L too */
   double *first;  /* blocks m x m, row-major, at offset[chi]: S^-1 U^T */
   double *second; /* likewise: V */
   double *child;  /* n x n: K(parent's outer, inner of the child in an octant) in the regrouped orthonormal basis */
@@ -234,26 +234,27 @@ static fmm_status build_direction(builder *b, double *blocks, double *scratch, c
   FMM_TRY(factorize(b, blocks, scratch, scratch + b->n));
   if (up) FMM_TRY(pack_factors(b, b->set->up_first, b->set->up_second, in, out, 0));
   if (down) FMM_TRY(pack_factors(b, b->set->down_first, b->set->down_second, in, out, 1));
-  for (int octant = 0; octant < (b->o->parity.n_blocks == 1 ? 8 : 1); octant++) {
+  for (int octant = 0; b->translations && octant < (b->o->parity.n_blocks == 1 ? 8 : 1); octant++) {
     translate_child(b, octant, b->child, scratch);
     FMM_TRY(pack_child(b, octant, in, out, up, down));
   }
   return FMM_OK;
 }
 
-fmm_status fmm_level_create(const fmm_operators *o, fmm_level_operators *set, double half_width, int threads) {
-  builder b = {.o = o, .set = set, .half_width = half_width, .n = o->n, .threads = threads};
+static fmm_status create_level(const fmm_operators *o, fmm_level_operators *set, double half_width, int translations, int threads) {
+  builder b = {.o = o, .set = set, .half_width = half_width, .translations = translations, .n = o->n, .threads = threads};
   double *blocks = NULL, *scratch = NULL, *in = NULL, *out = NULL;
-  int64_t nn = (int64_t)o->n * o->n;
   fmm_status status = FMM_OK;
   set->half_width = half_width;
   for (int chi = 0; chi < o->parity.n_blocks; chi++) b.offset[chi + 1] = b.offset[chi] + (int64_t)block_size(&o->parity, chi) * block_size(&o->parity, chi);
-  int64_t in_blocks = b.offset[o->parity.n_blocks];
+  int64_t in_blocks = b.offset[o->parity.n_blocks], nn = translations ? (int64_t)o->n * o->n : in_blocks;
   FMM_CHECK(FMM_ALLOCATE(&blocks, in_blocks, "check-to-equivalent blocks"));
   FMM_CHECK(FMM_ALLOCATE(&b.first, in_blocks, "first factors"));
   FMM_CHECK(FMM_ALLOCATE(&b.second, in_blocks, "second factors"));
-  FMM_CHECK(FMM_ALLOCATE(&b.child, nn, "child-to-parent matrix"));
-  FMM_CHECK(FMM_ALLOCATE(&b.m2m, nn, "M2M matrix"));
+  if (translations) {
+    FMM_CHECK(FMM_ALLOCATE(&b.child, nn, "child-to-parent matrix"));
+    FMM_CHECK(FMM_ALLOCATE(&b.m2m, nn, "M2M matrix"));
+  }
   FMM_CHECK(FMM_ALLOCATE(&scratch, nn + o->n, "operator scratch"));
   FMM_CHECK(FMM_ALLOCATE(&in, o->n, "input weights"));
   FMM_CHECK(FMM_ALLOCATE(&out, o->n, "output weights"));
@@ -272,6 +273,14 @@ done:
   FMM_FREE(&in);
   FMM_FREE(&out);
   return status;
+}
+
+fmm_status fmm_level_create(const fmm_operators *o, fmm_level_operators *set, double half_width, int threads) {
+  return create_level(o, set, half_width, 1, threads);
+}
+
+fmm_status fmm_level_create_inverses(const fmm_operators *o, fmm_level_operators *set, double half_width, int threads) {
+  return create_level(o, set, half_width, 0, threads);
 }
 
 fmm_status fmm_operators_shape(fmm_operators *o, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order) {

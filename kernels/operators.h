@@ -89,18 +89,17 @@ typedef enum fmm_operator_kind {
 } fmm_operator_kind;
 fmm_status fmm_operators_dense(const fmm_operators *o, const fmm_level_operators *set, fmm_operator_kind kind, int octant, double *matrix);
 
-/* Expected relative L2 error of a whole evaluation of order p, of potentials (gradient 0) or gradients (1), measured on the operators (see
- * far_field_error.c). half_width: of boxes whose children are leaves, scaled (homogeneous kernels: any). */
-fmm_status fmm_far_field_error(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, fmm_density_sign sign,
-                               int gradient, int threads, double *error);
+/* Expected relative L2 errors of a whole evaluation of order p, measured on the operators (far_field_error.c): error[fmm_density_sign][gradient], of
+ * potentials (gradient 0) and of gradients (1). half_width: of boxes whose children are leaves, scaled (homogeneous kernels: any). */
+fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int threads, double error[2][2]);
 
 /* Smallest order whose expected error for this kind of densities, of potentials and (gradient nonzero) gradients, is within tolerance; when none
  * is, the one with the smallest error of those tried. *expected: its expected error, so that the caller can tell. Milliseconds at 6 digits, longer for more;
- * remembers what it measured. */
+ * remembers what it measured. The answer does not depend on the number of threads. */
 fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
-                                   double root_half_width, int *order, double *expected);
+                                   double root_half_width, int threads, int *order, double *expected);
 
 /* An order that no order within tolerance is below, from the error of the lowest and the fastest decay there can be: milliseconds always. */
 fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
-                           double root_half_width, int *bound);
+                           double root_half_width, int threads, int *bound);
 #endif

@@ -3,13 +3,15 @@
 
 #include "kernels/operators_parts.h"
 
-/* y += factor * rows of the panels times x. */
+/* y += factor * rows of the panels times x, a panel at a time, as they lie in memory. */
 static void multiply(const fmm_panels *panels, int column_begin, int n_columns, double factor, const double *x, double *y) {
-  for (int i = 0; i < panels->rows; i++) {
-    const double *a = panels->data + ((int64_t)(i / FMM_PANEL_ROWS) * panels->columns + column_begin) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS;
-    double sum = 0;
-    for (int j = 0; j < n_columns; j++) sum += a[(int64_t)j * FMM_PANEL_ROWS] * x[j];
-    y[i] += factor * sum;
+  for (int begin = 0; begin < panels->rows; begin += FMM_PANEL_ROWS) {
+    const double *a = panels->data + (int64_t)begin * panels->columns + (int64_t)column_begin * FMM_PANEL_ROWS;
+    int rows = panels->rows - begin < FMM_PANEL_ROWS ? panels->rows - begin : FMM_PANEL_ROWS;
+    double sum[FMM_PANEL_ROWS] = {0};
+    for (int j = 0; j < n_columns; j++)
+      for (int r = 0; r < FMM_PANEL_ROWS; r++) sum[r] += a[(int64_t)j * FMM_PANEL_ROWS + r] * x[j];
+    for (int r = 0; r < rows; r++) y[begin + r] += factor * sum[r];
   }
 }
 

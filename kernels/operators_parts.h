@@ -15,6 +15,7 @@ void fmm_blas_single_thread_end(void);
 fmm_status fmm_operators_shape(fmm_operators *o, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order);
 void fmm_operators_clear(fmm_operators *o); /* frees what it holds, not itself */
 fmm_status fmm_level_create(const fmm_operators *o, fmm_level_operators *set, double half_width, int threads);
+fmm_status fmm_level_create_inverses(const fmm_operators *o, fmm_level_operators *set, double half_width, int threads); /* without M2M and L2L */
 
 /* Fills set->m2l for set->half_width. */
 fmm_status fmm_m2l_create(const fmm_operators *o, fmm_level_operators *set, int threads);

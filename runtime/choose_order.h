@@ -14,13 +14,14 @@ typedef struct fmm_order_search {
   const fmm_pair *pair;
   double params[FMM_MAX_PARAMS], half_width, margin;
   int64_t n_points;
+  int threads;            /* to measure with; the order does not depend on it */
   int settled;            /* the order is not a mere bound */
   double expected_error;  /* of the order, times the margin; NaN while it is not settled by a search */
 } fmm_order_search;
 
 /* targets NULL: the sources. The points give the unit of length for pairs without a degree. */
 void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
-                          const double *sources, int64_t n_targets, const double *targets);
+                          const double *sources, int64_t n_targets, const double *targets, int threads);
 /* The order to begin with: settled, or for few points at most the right one. */
 fmm_status fmm_order_first(fmm_order_search *search, int *order);
 fmm_status fmm_order_settle(fmm_order_search *search, int *order);

@@ -21,7 +21,7 @@ static int chosen(const char *name, double tolerance, fmm_density_sign sign, int
   double expected;
   assert_ok(fmm_pair_find(name, &pair));
   assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, params));
-  assert_ok(fmm_order_for_tolerance(pair, params, tolerance, sign, gradient, 1, &order, &expected));
+  assert_ok(fmm_order_for_tolerance(pair, params, tolerance, sign, gradient, 1, 2, &order, &expected));
   return order;
 }
 
@@ -64,10 +64,20 @@ static void a_tolerance_out_of_reach_is_told_by_the_expected_error(void **state)
   int order;
   double expected;
   assert_ok(fmm_pair_find("laplace", &pair));
-  assert_ok(fmm_order_for_tolerance(pair, params, 1e-30, FMM_DENSITY_NONNEGATIVE, 0, 1, &order, &expected));
+  assert_ok(fmm_order_for_tolerance(pair, params, 1e-30, FMM_DENSITY_NONNEGATIVE, 0, 1, 2, &order, &expected));
   assert_true(expected > 1e-30 && expected < 1e-10 && order > 10 && order <= FMM_MAX_ORDER);
-  assert_ok(fmm_order_for_tolerance(pair, params, 1e-5, FMM_DENSITY_NONNEGATIVE, 0, 1, &order, &expected));
+  assert_ok(fmm_order_for_tolerance(pair, params, 1e-5, FMM_DENSITY_NONNEGATIVE, 0, 1, 2, &order, &expected));
   assert_true(expected > 0 && expected <= 1e-5);
+}
+
+/* The memory of the process is passed by: these parameters were not asked before. */
+static void the_order_and_its_error_do_not_depend_on_the_number_of_threads(void **state) {
+  const fmm_pair *pair = NULL;
+  double params[FMM_MAX_PARAMS] = {3.25}, errors[2][2][2];
+  assert_ok(fmm_pair_find("yukawa", &pair));
+  for (int t = 0; t < 2; t++) assert_ok(fmm_far_field_errors(pair, params, 7, 0.5, t ? 5 : 1, errors[t]));
+  assert_memory_equal(errors[0], errors[1], sizeof errors[0]);
+  for (int i = 0; i < 4; i++) assert_true(errors[0][i / 2][i % 2] > 0 && errors[0][i / 2][i % 2] < 1e-3);
 }
 
 static void no_order_within_the_tolerance_is_below_the_bound(void **state) {
@@ -79,7 +89,7 @@ static void no_order_within_the_tolerance_is_below_the_bound(void **state) {
       int bound;
       assert_ok(fmm_pair_find(names[k], &pair));
       assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, params));
-      assert_ok(fmm_order_bound(pair, params, pow(10, -digits), FMM_DENSITY_SIGNED, k == 0, 1, &bound));
+      assert_ok(fmm_order_bound(pair, params, pow(10, -digits), FMM_DENSITY_SIGNED, k == 0, 1, 2, &bound));
       assert_true(bound >= FMM_MIN_ORDER && bound <= chosen(names[k], pow(10, -digits), FMM_DENSITY_SIGNED, k == 0));
     }
 }
@@ -88,6 +98,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(laplace_keeps_every_tolerance), cmocka_unit_test(twelve_digits_of_cancelling_densities_are_reached),
                                      cmocka_unit_test(other_pairs_keep_the_tolerance), cmocka_unit_test(two_orders_fewer_are_not_enough_for_the_hardest_case),
                                      cmocka_unit_test(a_tolerance_out_of_reach_is_told_by_the_expected_error),
+                                     cmocka_unit_test(the_order_and_its_error_do_not_depend_on_the_number_of_threads),
                                      cmocka_unit_test(no_order_within_the_tolerance_is_below_the_bound)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
