@@ -1,12 +1,17 @@
 /* Binding of a team's threads (binding.h). The topology is read once a process; a plan keeps its threads' places and, while it is bound, their
- * masks of before. */
+ * masks of before. Masks are in the system's form, all of one length, made when the binding is created: nothing allocates later, as hwloc's own
+ * calls would. */
 #include "binding.h"
 
+#include <errno.h>
 #include <hwloc.h>
+#include <hwloc/glibc-sched.h>
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "memory.h"
 
@@ -17,9 +22,14 @@ static atomic_flag busy = ATOMIC_FLAG_INIT;
 struct fmm_binding {
   int threads, bound;
   const char *refusal;
-  hwloc_bitmap_t mask;           /* the calling thread's, for which places were chosen; empty: none were */
-  hwloc_bitmap_t *place, *saved; /* a thread each */
+  size_t bytes;         /* of a mask */
+  char *mask;           /* the calling thread's, for which places were chosen; empty: none were. The start of all masks' memory */
+  char *place, *saved;  /* a thread each */
+  char *core, *pu;      /* the topology's cores and hardware threads, in its order, in which neighbours share caches and memory */
+  int n_cores, n_pus;
 };
+
+static cpu_set_t *nth(const fmm_binding *b, char *masks, int n) { return (cpu_set_t *)(void *)(masks + (size_t)n * b->bytes); }
 
 static void load_topology(void) {
   hwloc_topology_t t;
@@ -39,12 +49,41 @@ static void load_topology(void) {
   else hwloc_topology_destroy(t);
 }
 
+/* Bytes of a mask that the kernel accepts, at least those of a cpu_set_t. */
+static fmm_status find_mask_bytes(size_t *bytes) {
+  enum { MOST_CPUS = 1 << 20 };
+  for (int cpus = CPU_SETSIZE; cpus <= MOST_CPUS; cpus *= 2) {
+    cpu_set_t *mask = NULL;
+    *bytes = CPU_ALLOC_SIZE(cpus);
+    FMM_TRY(fmm_allocate_bytes((void **)&mask, 1, *bytes, "a mask of cores"));
+    int refused = sched_getaffinity(0, *bytes, mask);
+    fmm_free_bytes(mask);
+    if (!refused || errno != EINVAL) break;
+  }
+  return FMM_OK;
+}
+
+static void copy_objects(const fmm_binding *b, hwloc_obj_type_t type, int n, char *masks) {
+  for (int i = 0; i < n; i++) hwloc_cpuset_to_glibc_sched_affinity(topology, hwloc_get_obj_by_type(topology, type, (unsigned)i)->cpuset, nth(b, masks, i), b->bytes);
+}
+
+static int count_objects(hwloc_obj_type_t type) {
+  int n = topology ? hwloc_get_nbobjs_by_type(topology, type) : 0;
+  return n > 0 ? n : 0;
+}
+
 static fmm_status allocate_masks(fmm_binding *b) {
-  FMM_TRY(FMM_ALLOCATE_ZERO(&b->place, b->threads, "places of threads"));
-  FMM_TRY(FMM_ALLOCATE_ZERO(&b->saved, b->threads, "masks of threads"));
-  int complete = (b->mask = hwloc_bitmap_alloc()) != NULL;
-  for (int t = 0; t < b->threads; t++) complete &= (b->place[t] = hwloc_bitmap_alloc()) != NULL && (b->saved[t] = hwloc_bitmap_alloc()) != NULL;
-  return complete ? FMM_OK : FMM_FAIL(FMM_ERR_MEMORY, "no memory for the masks of %d threads", b->threads);
+  FMM_TRY(find_mask_bytes(&b->bytes));
+  b->n_cores = count_objects(HWLOC_OBJ_CORE);
+  b->n_pus = count_objects(HWLOC_OBJ_PU);
+  FMM_TRY(fmm_allocate_zero_bytes((void **)&b->mask, (size_t)(1 + 2 * b->threads + b->n_cores + b->n_pus), b->bytes, "masks of threads"));
+  b->place = (char *)nth(b, b->mask, 1);
+  b->saved = (char *)nth(b, b->place, b->threads);
+  b->core = (char *)nth(b, b->saved, b->threads);
+  b->pu = (char *)nth(b, b->core, b->n_cores);
+  copy_objects(b, HWLOC_OBJ_CORE, b->n_cores, b->core);
+  copy_objects(b, HWLOC_OBJ_PU, b->n_pus, b->pu);
+  return FMM_OK;
 }
 
 fmm_status fmm_binding_create(fmm_binding **binding, int threads) {
@@ -60,24 +99,23 @@ fmm_status fmm_binding_create(fmm_binding **binding, int threads) {
 }
 
 void fmm_binding_destroy(fmm_binding **binding) {
-  fmm_binding *b = *binding;
-  if (!b) return;
-  for (int t = 0; t < b->threads; t++) {
-    if (b->place) hwloc_bitmap_free(b->place[t]);
-    if (b->saved) hwloc_bitmap_free(b->saved[t]);
-  }
-  hwloc_bitmap_free(b->mask);
-  FMM_FREE(&b->place);
-  FMM_FREE(&b->saved);
+  if (!*binding) return;
+  FMM_FREE(&(*binding)->mask);
   FMM_FREE(binding);
 }
 
-/* Parts of the mask by objects of one type in the topology's order, in which neighbours share caches and memory; returns how many there are. */
-static int split_mask(fmm_binding *b, hwloc_const_bitmap_t mask, hwloc_obj_type_t type, int fill) {
+static int intersects(const fmm_binding *b, const cpu_set_t *x, const cpu_set_t *y) {
+  for (size_t i = 0; i < b->bytes; i++)
+    if (((const char *)x)[i] & ((const char *)y)[i]) return 1;
+  return 0;
+}
+
+/* Parts of the mask by these objects; returns how many there are, and when fill is set makes them the places. */
+static int split_mask(const fmm_binding *b, const cpu_set_t *mask, char *objects, int n_objects, int fill) {
   int n = 0;
-  for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(topology, type, o));) {
-    if (!hwloc_bitmap_intersects(o->cpuset, mask)) continue;
-    if (fill) hwloc_bitmap_and(b->place[n], o->cpuset, mask);
+  for (int i = 0; i < n_objects; i++) {
+    if (!intersects(b, nth(b, objects, i), mask)) continue;
+    if (fill) CPU_AND_S(b->bytes, nth(b, b->place, n), nth(b, objects, i), mask);
     n++;
   }
   return n;
@@ -85,12 +123,13 @@ static int split_mask(fmm_binding *b, hwloc_const_bitmap_t mask, hwloc_obj_type_
 
 /* Places for the calling thread's mask as it is now, left in saved[0]; nonzero when there is one a thread. */
 static int choose_places(fmm_binding *b) {
-  hwloc_const_bitmap_t mask = b->saved[0];
-  if (hwloc_bitmap_isequal(mask, b->mask)) return 1;
-  hwloc_obj_type_t type = split_mask(b, mask, HWLOC_OBJ_CORE, 0) == b->threads ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-  if (split_mask(b, mask, type, 0) != b->threads) return 0;
-  split_mask(b, mask, type, 1);
-  hwloc_bitmap_copy(b->mask, mask);
+  const cpu_set_t *mask = nth(b, b->saved, 0);
+  if (CPU_EQUAL_S(b->bytes, mask, nth(b, b->mask, 0))) return 1;
+  int by_core = split_mask(b, mask, b->core, b->n_cores, 0) == b->threads, n_objects = by_core ? b->n_cores : b->n_pus;
+  char *objects = by_core ? b->core : b->pu;
+  if (split_mask(b, mask, objects, n_objects, 0) != b->threads) return 0;
+  split_mask(b, mask, objects, n_objects, 1);
+  memcpy(b->mask, mask, b->bytes);
   return 1;
 }
 
@@ -107,12 +146,12 @@ static const char *refusal_of(fmm_binding *b) {
   if (!topology) return "hwloc cannot bind threads here";
   if (omp_in_parallel()) return "the call comes from a parallel region";
   if (openmp_wish() || omp_get_proc_bind() != omp_proc_bind_false) return "the OpenMP environment places threads";
-  if (hwloc_get_cpubind(topology, b->saved[0], HWLOC_CPUBIND_THREAD)) return "the calling thread's mask cannot be read";
+  if (sched_getaffinity(0, b->bytes, nth(b, b->saved, 0))) return "the calling thread's mask cannot be read";
   if (!choose_places(b)) return "there are not as many threads as cores";
   return NULL;
 }
 
-static int bind_to(hwloc_const_bitmap_t set) { return hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_THREAD) == 0; }
+static int bind_to(const fmm_binding *b, char *masks, int t) { return sched_setaffinity(0, b->bytes, nth(b, masks, t)) == 0; }
 
 /* Every thread keeps its mask and, when all have the same, goes to its place. The team's threads exist before any of them moves, so none
  * inherits a place. Returns the refusal, or NULL; *moved: some thread may have been bound. */
@@ -122,9 +161,9 @@ static const char *bind_team(fmm_binding *b, int bind_caller, int *moved) {
   {
     int t = omp_get_thread_num();
     atomic_fetch_add(&team, 1);
-    if (hwloc_get_cpubind(topology, b->saved[t], HWLOC_CPUBIND_THREAD) || !hwloc_bitmap_isequal(b->saved[t], b->mask)) atomic_fetch_add(&strangers, 1);
+    if (sched_getaffinity(0, b->bytes, nth(b, b->saved, t)) || !CPU_EQUAL_S(b->bytes, nth(b, b->saved, t), nth(b, b->mask, 0))) atomic_fetch_add(&strangers, 1);
 #pragma omp barrier
-    if (atomic_load(&team) == b->threads && !atomic_load(&strangers) && (t || bind_caller) && !bind_to(b->place[t])) atomic_fetch_add(&failures, 1);
+    if (atomic_load(&team) == b->threads && !atomic_load(&strangers) && (t || bind_caller) && !bind_to(b, b->place, t)) atomic_fetch_add(&failures, 1);
   }
   *moved = team == b->threads && !strangers;
   if (team != b->threads) return "OpenMP gave fewer threads";
@@ -134,7 +173,7 @@ static const char *bind_team(fmm_binding *b, int bind_caller, int *moved) {
 
 static void restore_team(fmm_binding *b) {
 #pragma omp parallel num_threads(b->threads)
-  bind_to(b->saved[omp_get_thread_num()]);
+  bind_to(b, b->saved, omp_get_thread_num());
 }
 
 void fmm_binding_begin(fmm_binding *b, int bind_caller) {

@@ -1,5 +1,5 @@
 /* Threads bound one to a core while a plan works, so that none moves away from its caches and from the memory that it touched first; afterwards
- * every thread has its own mask back. By hwloc. Bound only where that takes nothing from anybody:
+ * every thread has its own mask back. Cores by hwloc; begin and end allocate nothing. Bound only where that takes nothing from anybody:
  *   - no variable of the OpenMP environment asks for a binding, or for none, and all threads of the team have the calling thread's mask, so that
  *     nobody has placed them;
  *   - the mask holds as many cores, or as many hardware threads, as the team has threads: a smaller team shares its mask with others, who might
