@@ -1,6 +1,7 @@
 /* Calibration from end to end, quick: a whole and valid profile, kept where it is sought, loaded the next time; stopped when asked; foreign and
  * damaged profiles refused. No times are judged. */
 #include "test.h"
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,7 +10,7 @@
 #include "runtime/identity.h"
 #include "runtime/memory.h"
 
-static char state_home[512], said[4096];
+static char state_home[PATH_MAX], said[4096];
 
 static int in_own_state_home(void **state) {
   char name[] = "fmm_state_XXXXXX";
@@ -21,7 +22,7 @@ static int in_own_state_home(void **state) {
 }
 
 static int remove_state_home(void **state) {
-  char command[600];
+  char command[PATH_MAX + 16];
   snprintf(command, sizeof command, "rm -rf '%s'", state_home);
   return system(command);
 }
@@ -76,7 +77,7 @@ static void foreign_and_damaged_profiles_are_refused_and_not_replaced(void **sta
   assert_int_equal(fmm_profile_obtain(FMM_TEST_MACHINES "/cpu-2-cores.json", hear, NULL, NULL, &machine), FMM_ERR_PROFILE);
   assert_non_null(strstr(fmm_last_error(), "cpu-2-cores.json"));
   assert_non_null(strstr(fmm_last_error(), "fmm-calibrate"));
-  char path[600];
+  char path[PATH_MAX + 16];
   snprintf(path, sizeof path, "%s/damaged.json", state_home);
   FILE *f = fopen(path, "w");
   fputs("{\"schema\": 1", f);
