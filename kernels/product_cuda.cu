@@ -190,8 +190,7 @@ template <int ROWS, int COLUMNS>
 cudaError_t run_wide(const fmm_cuda_product *p, int64_t columns, cudaStream_t stream) {
   constexpr int BYTES = STAGES * (ROWS + COLUMNS) * PITCH * (int)sizeof(double);
   unsigned blocks = (unsigned)((columns + COLUMNS - 1) / COLUMNS * ((p->n + ROWS - 1) / ROWS));
-  wide_product<ROWS, COLUMNS><<<blocks, THREADS, BYTES, stream>>>(*p);
-  return cudaGetLastError();
+  return fmm_cuda_launch(wide_product<ROWS, COLUMNS>, blocks, THREADS, BYTES, stream, p->carveout, *p);
 }
 template <int ROWS>
 cudaError_t run_rows(const fmm_cuda_product *p, int64_t columns, cudaStream_t stream) {
@@ -217,6 +216,5 @@ cudaError_t fmm_cuda_product_run(const fmm_cuda_product *p, cudaStream_t stream)
   if (columns <= 0) return cudaSuccess;
   if (columns > SHORT_MOST) return padded(p->n, 80) <= padded(p->n, 64) ? run_rows<80>(p, columns, stream) : run_rows<64>(p, columns, stream);
   unsigned blocks = (unsigned)((columns + SHORT_COLUMNS - 1) / SHORT_COLUMNS * (p->m_pad / SHORT_ROWS));
-  short_product<<<blocks, SHORT_WARPS * 32, 0, stream>>>(*p);
-  return cudaGetLastError();
+  return fmm_cuda_launch(short_product, blocks, SHORT_WARPS * 32, 0, stream, p->carveout, *p);
 }

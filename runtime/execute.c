@@ -119,7 +119,7 @@ fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *pot
   fmm_call call = {densities, potential, gradient, plan->options.densities_space, plan->options.results_space, 0};
   double begin = fmm_now_s();
   fmm_trace_clear(&plan->trace);
-  fmm_plan_bind(plan, plan->setup->tree.sources.n, plan->setup->tree.targets.n);
+  if (fmm_dispatch_uses(plan->setup, FMM_DEVICE_CPU) || plan->setup->n_nested) fmm_plan_bind(plan, plan->setup->tree.sources.n, plan->setup->tree.targets.n);
   fmm_status status = evaluate(plan, &call);
   fmm_binding_end(plan->binding);
   FMM_TRY(status);

@@ -196,16 +196,38 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
 }
 
 template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int K>
-__global__ void __launch_bounds__(THREADS) pair_sums(const job a) {
-  constexpr int VALUES = values_of(GRADIENT) * K, MOST = most_of(VALUES, SOURCES == POINTS && TARGETS == POINTS);
-  constexpr int DOUBLES = THREADS * MOST * VALUES > SHARED_BYTES / 8 ? THREADS * MOST * VALUES : SHARED_BYTES / 8;
-  __shared__ __align__(16) double shared[DOUBLES];
-  const fmm_cuda_tile tile = a.tile[blockIdx.x];
-  if (a.precise >= 0 && tile.precise != a.precise) return;
+struct sums {
+  static constexpr int VALUES = values_of(GRADIENT) * K, MOST = most_of(VALUES, SOURCES == POINTS && TARGETS == POINTS);
+  static constexpr int DOUBLES = THREADS * MOST * VALUES > SHARED_BYTES / 8 ? THREADS * MOST * VALUES : SHARED_BYTES / 8;
+  static __device__ __forceinline__ void run(const job &a, int number, double *shared) {
+    const fmm_cuda_tile tile = a.tile[number];
+    if (a.precise >= 0 && tile.precise != a.precise) return;
 #define CASE(r) \
   case r: if (r <= MOST) sum_tile<Acc, GRADIENT, SOURCES, TARGETS, K, (r <= MOST ? r : 1)>(a, tile, shared, blockIdx.y * K); break;
-  switch (tile.per_lane) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) }
+    switch (tile.per_lane) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) }
 #undef CASE
+  }
+};
+
+/* A block a tile. */
+template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int K>
+__global__ void __launch_bounds__(THREADS) pair_sums(const job a) {
+  __shared__ __align__(16) double shared[sums<Acc, GRADIENT, SOURCES, TARGETS, K>::DOUBLES];
+  sums<Acc, GRADIENT, SOURCES, TARGETS, K>::run(a, blockIdx.x, shared);
+}
+
+/* Blocks that stay and take tiles in turn, until there are none left. Which block sums a tile changes nothing in its sums. */
+template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int K>
+__global__ void __launch_bounds__(THREADS) pair_sums_in_turn(const job a, unsigned *next, int tiles) {
+  __shared__ __align__(16) double shared[sums<Acc, GRADIENT, SOURCES, TARGETS, K>::DOUBLES];
+  __shared__ unsigned mine;
+  for (;;) {
+    __syncthreads();
+    if (threadIdx.x == 0) mine = atomicInc(next, 0xffffffffu);
+    __syncthreads();
+    if (mine >= (unsigned)tiles) return;
+    sums<Acc, GRADIENT, SOURCES, TARGETS, K>::run(a, (int)mine, shared);
+  }
 }
 
 /* All columns in one launch: one at a time when there is one, else as many as go together. */
@@ -213,8 +235,9 @@ template <class Acc, int GRADIENT, int SOURCES, int TARGETS>
 void launch_columns(const fmm_cuda_pair_job *j, const job &a) {
   constexpr int K = together(GRADIENT);
   dim3 blocks((unsigned)(j->tile_end - j->tile_begin), a.columns == 1 ? 1 : (a.columns + K - 1) / K);
-  if (a.columns == 1) pair_sums<Acc, GRADIENT, SOURCES, TARGETS, 1><<<blocks, THREADS, 0, j->stream>>>(a);
-  else pair_sums<Acc, GRADIENT, SOURCES, TARGETS, K><<<blocks, THREADS, 0, j->stream>>>(a);
+  int carveout = j->plan->carveout;
+  if (a.columns == 1) fmm_cuda_launch(pair_sums<Acc, GRADIENT, SOURCES, TARGETS, 1>, blocks, THREADS, 0, j->stream, carveout, a);
+  else fmm_cuda_launch(pair_sums<Acc, GRADIENT, SOURCES, TARGETS, K>, blocks, THREADS, 0, j->stream, carveout, a);
 }
 
 template <class Acc>
@@ -267,12 +290,14 @@ extern "C" cudaError_t FMM_JOIN(fmm_cuda_pair_, FMM_CUDA_PAIR)(const fmm_cuda_pa
   fmm_cuda_pair_job in_double = *j;
   in_double.stream = j->tight_stream;
   if (sums->single) a.precise = sums->n_precise ? 1 : -1;
-  if (!sums->single || sums->n_precise) {
+  if ((!sums->single || sums->n_precise) && j->tight_stream) {
     if (p->tolerance > 1e-10 && (j->sum == FMM_SUM_U || p->order <= MOST_ORDER_OF_NEWTON)) launch<newton>(&in_double, a, gradient);
     else launch<third>(&in_double, a, gradient);
   }
   if (sums->n_precise) a.precise = 0;
-  if (sums->single) launch<single>(j, a, gradient);
+  if (sums->single && j->takers)
+    fmm_cuda_launch(pair_sums_in_turn<single, 0, POINTS, POINTS, 1>, dim3((unsigned)j->takers), THREADS, 0, j->stream, p->carveout, a, p->d_next_tile, (int)(j->tile_end - j->tile_begin));
+  else if (sums->single) launch<single>(j, a, gradient);
   return cudaGetLastError();
 }
 

@@ -147,11 +147,10 @@ fmm_status run_slab(fmm_gpu_plan *p, int kz_begin, int kz_end, int64_t row_begin
   a.equivalent = p->d_up_equivalent, a.child = p->d_slot_child, a.spectrum = p->d_spectrum, a.slots = p->v_slots + 1, a.children = p->children_forward;
   choice c;
   bool is_fixed = p->fixed_transforms && find_fixed<C>(p->order, &c);
-  if (is_fixed) c.forward<<<dim3((unsigned)(p->v_slots + 1), parts), c.threads, c.forward_bytes, stream>>>(a);
+  if (is_fixed) CUDA_TRY(fmm_cuda_launch(c.forward, dim3((unsigned)(p->v_slots + 1), parts), c.threads, c.forward_bytes, stream, p->carveout, a));
   else
-    forward<C><<<dim3((unsigned)((p->v_slots + 1) * (8 / a.children)), planes, parts), TRANSFORM_THREADS, fmm_vlist_cuda_forward_bytes(p->order, p->n_surface, a.children),
-              stream>>>(a);
-  CUDA_LAUNCHED();
+    CUDA_TRY(fmm_cuda_launch(forward<C>, dim3((unsigned)((p->v_slots + 1) * (8 / a.children)), planes, parts), TRANSFORM_THREADS,
+                             fmm_vlist_cuda_forward_bytes(p->order, p->n_surface, a.children), stream, p->carveout, a));
   for (int i = 0; i < p->n_v_groups; i++) {
     int64_t begin = row_begin > p->v_group[i].begin ? row_begin : p->v_group[i].begin, end = row_end < p->v_group[i].end ? row_end : p->v_group[i].end;
     if (begin >= end) continue;
@@ -159,14 +158,14 @@ fmm_status run_slab(fmm_gpu_plan *p, int kz_begin, int kz_end, int64_t row_begin
     int64_t from = p->v_group[i].begin, first = (begin - from) / FMM_CUDA_V_WINDOW, last = (end - from - 1) / FMM_CUDA_V_WINDOW; /* windows */
     products m = {p->d_spectrum, p->op[set].d_m2l + (int64_t)kz_begin * LL * p->equivalents * p->equivalents * 343, p->d_product, p->d_neighbor, p->d_v_row,
                   p->d_row_child, p->v_positions, p->v_rows, p->v_slots + 1, begin, end, (p->v_group[i].first_window + first) * FMM_CUDA_V_WINDOW, p->columns, p->equivalents};
-    multiply<C><<<dim3((unsigned)(last - first + 1) * BLOCKS_A_WINDOW, planes * LL, parts), WARPS * 32, 0, stream>>>(m);
-    CUDA_LAUNCHED();
+    CUDA_TRY(fmm_cuda_launch(multiply<C>, dim3((unsigned)(last - first + 1) * BLOCKS_A_WINDOW, planes * LL, parts), WARPS * 32, 0, stream, p->carveout, m));
   }
   a.check = p->d_down_check, a.child = p->d_row_child, a.spectrum = p->d_product, a.slots = p->v_rows, a.children = p->children_inverse, a.first = row_begin;
   unsigned rows = (unsigned)(row_end - row_begin);
-  if (is_fixed) c.inverse<<<dim3(rows, parts), c.threads, c.inverse_bytes, stream>>>(a);
-  else inverse<C><<<dim3(rows * (8 / a.children), parts), TRANSFORM_THREADS, fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, a.children), stream>>>(a);
-  CUDA_LAUNCHED();
+  if (is_fixed) CUDA_TRY(fmm_cuda_launch(c.inverse, dim3(rows, parts), c.threads, c.inverse_bytes, stream, p->carveout, a));
+  else
+    CUDA_TRY(fmm_cuda_launch(inverse<C>, dim3(rows * (8 / a.children), parts), TRANSFORM_THREADS, fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, a.children), stream,
+                             p->carveout, a));
   return FMM_OK;
 }
 }

@@ -31,6 +31,23 @@ static inline fmm_status fmm_cuda_checked(cudaError_t error, const char *call, c
 #define CUDA_CHECKED(call) fmm_cuda_checked((call), #call, __FILE__, __LINE__)
 #define CUDA_LAUNCHED() CUDA_TRY(cudaGetLastError())
 
+/* Launches a kernel; carveout: part of a multiprocessor's fast memory that is to be shared memory, in per cent, -1: as the driver chooses for this kernel.
+ * Kernels of which the driver chooses different parts are never on one multiprocessor at once. */
+template <typename... P, typename... A>
+static inline cudaError_t fmm_cuda_launch(void (*kernel)(P...), dim3 blocks, int threads, size_t bytes, cudaStream_t stream, int carveout, const A &...arguments) {
+  cudaLaunchConfig_t c = {};
+  c.gridDim = blocks, c.blockDim = dim3((unsigned)threads), c.dynamicSmemBytes = bytes, c.stream = stream;
+#if CUDART_VERSION >= 13000
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributePreferredSharedMemoryCarveout;
+  attribute.val.sharedMemCarveout = (unsigned)carveout;
+  if (carveout >= 0) c.attrs = &attribute, c.numAttrs = 1;
+#else
+  (void)carveout;
+#endif
+  return cudaLaunchKernelEx(&c, kernel, P(arguments)...);
+}
+
 /* Makes a device current for a scope and restores the caller's. */
 struct fmm_cuda_on_device {
   int before;
@@ -81,11 +98,13 @@ typedef struct fmm_cuda_operators {
 enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_TIGHT /* precise tiles, beside those in float */, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
 /* Place of the first density (row * width + component and column) and the first result row that are not finite; inverted high word of the largest density. */
 enum { FMM_CUDA_BAD_DENSITY, FMM_CUDA_BAD_RESULT, FMM_CUDA_LARGEST, FMM_CUDA_N_REPORT };
-enum { FMM_CUDA_CHUNK_BYTES = 1 << 20, FMM_CUDA_MAX_CHUNKS = 256, FMM_CUDA_TILE_BOXES = 64, FMM_CUDA_V_WINDOW = 256 };
+enum { FMM_CUDA_LEAST_CHUNK = 1 << 18, FMM_CUDA_MOST_CHUNK = 1 << 20 /* bytes */, FMM_CUDA_MAX_CHUNKS = 256, FMM_CUDA_TILE_BOXES = 64, FMM_CUDA_V_WINDOW = 256 };
 
 struct fmm_gpu_plan {
   /* shape */
   int device, sms, threads;
+  int overlaps;                      /* U beside the far chain (gpu_execute.cu): then all phases take the same part of fast memory as shared memory */
+  int carveout;                      /* that part in per cent, or -1 */
   int staging_threads;               /* that copy to and from page-locked memory: a few keep up with the bus, more wait for one another in the driver */
   unsigned phases;
   int columns, gradient, components, equivalents, outputs, values; /* values: outputs * (gradient ? 4 : 1) */
@@ -107,6 +126,7 @@ struct fmm_gpu_plan {
   /* points, boxes */
   double *d_source[3], *d_target[3], *d_normal[3];
   int64_t *d_source_row, *d_source_first, *d_target_row, *d_target_first; /* as in fmm_points; first NULL when nothing was merged */
+  int64_t *d_target_position;        /* of an input row: its unique target */
   double *d_center[3], *d_half, *d_surface; /* d_half a box */
   double *d_degree_in;               /* per box: half^-degree (1 when not homogeneous): check potentials -> unit box */
   double *d_degree_out, *d_degree_parent; /* per box: half^degree, and the parent's */
@@ -122,6 +142,7 @@ struct fmm_gpu_plan {
   /* pair sums */
   fmm_cuda_sums sums[FMM_N_SUMS];
   double *d_tight;                   /* room of fmm_cuda_mark_tight */
+  unsigned *d_next_tile;             /* of U, where blocks take tiles in turn */
 
   /* products: columns are boxes; first the leaves with sources by ascending box (P2M's slots), then the boxes with children from the deepest
    * level up, then level by level down those with targets, sorted by octant in tiles of FMM_CUDA_TILE_BOXES, then leaves with targets */
@@ -155,9 +176,10 @@ struct fmm_gpu_plan {
   /* streams and events */
   void *green;                       /* green context when limited to some multiprocessors */
   cudaStream_t stream[FMM_CUDA_N_STREAMS], caller;
-  cudaEvent_t origin, ready, tight_ready, tight_done, up_done, check_sent, results_done, far_done, near_done;
+  cudaEvent_t origin, ready, tight_ready, tight_done, rest_done, up_done, check_sent, results_done, far_done, near_done;
   cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], chunk_event[FMM_CUDA_MAX_CHUNKS];
   unsigned ran, copied;
+  int shares_u;                      /* U runs beside the far chain, whose end brings more blocks for it */
   int up_pending;                    /* up_done was recorded in this execution */
   int reports;                       /* the report was asked for in this execution */
   int running;                       /* between begin and a finish that succeeded */
@@ -169,7 +191,8 @@ typedef struct fmm_cuda_pair_job {
   const fmm_gpu_plan *plan;
   fmm_cuda_sum sum;
   int64_t tile_begin, tile_end;
-  cudaStream_t stream, tight_stream; /* tight: of the precise tiles, which are enqueued first */
+  cudaStream_t stream, tight_stream; /* tight: of the precise tiles, which are enqueued first (NULL: they were) */
+  int takers;                        /* blocks that take the float tiles in turn (p->d_next_tile); 0: a block a tile */
 } fmm_cuda_pair_job;
 typedef cudaError_t fmm_cuda_pair_launch(const fmm_cuda_pair_job *job);
 fmm_cuda_pair_launch *fmm_cuda_pair_find(const fmm_pair_info *info);
@@ -179,6 +202,7 @@ fmm_status fmm_cuda_sum_run(fmm_gpu_plan *plan, fmm_cuda_sum sum, int64_t row_be
 
 /* Batched product, kernels/product_cuda.cu: out[column] (+)= out_scale * sum over segments s of matrix[s] * in[index[column][s]]. */
 typedef struct fmm_cuda_product {
+  int carveout;                        /* fmm_cuda_launch */
   int n, m_pad, k_pad, n_segments, columns, add; /* columns: density columns a box; add: to what is in out */
   int64_t n_boxes;                     /* columns of the batch, before density columns */
   const double *d_matrix;              /* of segment 0 */
@@ -206,7 +230,13 @@ fmm_status fmm_vlist_cuda_prepare(fmm_gpu_plan *plan, size_t most_bytes);
 
 /* Input order <-> sorted planes, zeroing and adding (runtime/gpu/gpu_order.cu). */
 cudaError_t fmm_cuda_gather(const fmm_gpu_plan *plan, const double *d_input, cudaStream_t stream);
-cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *plan, double factor, double gradient_factor, double *d_potential, double *d_gradient, int callers, cudaStream_t stream); /* callers: arrays that must stay as they are when a value is not finite */
+/* Rows [row_begin, row_end) of the caller's order; callers: arrays that must stay as they are when a value is not finite (then all rows at once). */
+cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, int callers, int64_t row_begin, int64_t row_end,
+                             cudaStream_t stream);
+/* The report to the host, written by a kernel: a copy would queue behind those of the results. */
+cudaError_t fmm_cuda_publish_report(const fmm_gpu_plan *p, cudaStream_t stream);
+/* Fills d_target_position from rows of unique targets, as in fmm_points, on the default stream. */
+cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, const int64_t *d_first);
 cudaError_t fmm_cuda_add(double *d_sum, const double *d_term, int64_t n, cudaStream_t stream);
 
 /* Host tables (runtime/gpu/gpu_tables.cu). */
@@ -222,6 +252,6 @@ void fmm_cuda_tables_free(fmm_cuda_tables *tables);
 
 /* Green contexts (runtime/gpu/gpu_green.cu): streams on `sms` multiprocessors. */
 fmm_status fmm_cuda_green_create(int device, int sms, void **green, int *real_sms);
-fmm_status fmm_cuda_green_stream(void *green, cudaStream_t *stream);
+fmm_status fmm_cuda_green_stream(void *green, int priority, cudaStream_t *stream);
 void fmm_cuda_green_destroy(void *green);
 #endif

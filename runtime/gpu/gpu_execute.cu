@@ -1,5 +1,7 @@
 /* One execution on the device: begin, phases on two streams (far: up, X, V, down; near: U, W), copies on two more, results, finish. Everything
  * is enqueued with events between what depends on what; the host waits in finish (and in wait, for one array). */
+#include <omp.h>
+
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
@@ -23,13 +25,15 @@ fmm_status after(cudaStream_t waits, cudaEvent_t event, cudaStream_t for_stream)
   return FMM_OK;
 }
 
+/* A sixteenth, so that all stagers have some, within limits. */
 size_t chunk_of(size_t bytes) {
-  size_t least = (bytes + FMM_CUDA_MAX_CHUNKS - 1) / FMM_CUDA_MAX_CHUNKS;
-  return least > (size_t)FMM_CUDA_CHUNK_BYTES ? least : (size_t)FMM_CUDA_CHUNK_BYTES;
+  size_t chunk = bytes / 16, least = (bytes + FMM_CUDA_MAX_CHUNKS - 1) / FMM_CUDA_MAX_CHUNKS;
+  if (chunk < (size_t)FMM_CUDA_LEAST_CHUNK) chunk = FMM_CUDA_LEAST_CHUNK;
+  if (chunk > (size_t)FMM_CUDA_MOST_CHUNK) chunk = FMM_CUDA_MOST_CHUNK;
+  return chunk > least ? chunk : least;
 }
 
 size_t density_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double); }
-size_t potential_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_input_targets * p->outputs * p->columns) * sizeof(double); }
 size_t expansion_bytes(const fmm_gpu_plan *p, int64_t boxes) { return (size_t)(boxes * p->columns * p->n) * sizeof(double); }
 size_t planes_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_targets * p->values * p->columns) * sizeof(double); }
 
@@ -38,24 +42,35 @@ fmm_status drain(fmm_gpu_plan *p) {
   return FMM_OK;
 }
 
-/* Each thread copies a piece to page-locked memory and sends it off. */
+/* Calls copy(piece) for all n pieces, dealt to the first few threads of the team. The whole team is asked: after a team of another size the OpenMP
+ * runtime ends threads and starts them anew for the CPU's phases, which takes longer than the copies. */
+template <typename F>
+fmm_status stage_pieces(const fmm_gpu_plan *p, int64_t n, const char *call, F copy) {
+  cudaError_t failed = cudaSuccess;
+#pragma omp parallel num_threads(p->threads) if (n > 1)
+  {
+    int team = omp_get_num_threads(), stagers = team < p->staging_threads ? team : p->staging_threads, thread = omp_get_thread_num();
+    fmm_cuda_on_device on(p->device);
+    for (int64_t i = thread < stagers ? thread : n; i < n; i += stagers) {
+      cudaError_t error = copy(i);
+      if (error != cudaSuccess) __atomic_store_n(&failed, error, __ATOMIC_RELAXED);
+    }
+  }
+  return failed == cudaSuccess ? FMM_OK : fmm_cuda_failed(failed, call, __FILE__, __LINE__);
+}
+
+/* Each piece is copied to page-locked memory and sent off. */
 fmm_status stage_densities(fmm_gpu_plan *p, const double *densities) {
   cudaStream_t in = p->stream[FMM_CUDA_IN];
   size_t bytes = density_bytes(p), chunk = chunk_of(bytes);
-  int64_t n = (int64_t)((bytes + chunk - 1) / chunk);
-  cudaError_t failed = cudaSuccess;
   if (!p->stage_in && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "densities come from the host, but the GPU plan was made for device memory");
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 0, in));
-#pragma omp parallel for num_threads(p->staging_threads) schedule(static, 1) if (n > 1)
-  for (int64_t i = 0; i < n; i++) {
-    fmm_cuda_on_device on(p->device);
+  FMM_TRY(stage_pieces(p, (int64_t)((bytes + chunk - 1) / chunk), "cudaMemcpyAsync", [=](int64_t i) {
     size_t at = (size_t)i * chunk, size = bytes - at < chunk ? bytes - at : chunk;
     memcpy((char *)p->stage_in + at, (const char *)densities + at, size);
     cudaError_t error = fmm_cuda_gate();
-    if (error == cudaSuccess) error = cudaMemcpyAsync((char *)p->d_density_input + at, (char *)p->stage_in + at, size, cudaMemcpyHostToDevice, in);
-    if (error != cudaSuccess) __atomic_store_n(&failed, error, __ATOMIC_RELAXED);
-  }
-  if (failed != cudaSuccess) return fmm_cuda_failed(failed, "cudaMemcpyAsync", __FILE__, __LINE__);
+    return error == cudaSuccess ? cudaMemcpyAsync((char *)p->d_density_input + at, (char *)p->stage_in + at, size, cudaMemcpyHostToDevice, in) : error;
+  }));
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 1, in));
   return after(p->stream[FMM_CUDA_FAR], p->ready, in);
 }
@@ -65,12 +80,13 @@ fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space spac
   if (p->running) FMM_TRY(drain(p)); /* the last execution failed half way */
   p->running = 1;
   p->ran = p->copied = 0;
-  p->up_pending = 0;
+  p->up_pending = p->shares_u = 0;
   p->host_potential = p->host_gradient = NULL;
   p->reports = 0;
   CUDA_TRY(cudaEventRecord(p->origin, far));
   CUDA_TRY(cudaStreamWaitEvent(p->stream[FMM_CUDA_IN], p->origin, 0));
   CUDA_TRY(cudaMemsetAsync(p->d_report, 0xff, FMM_CUDA_N_REPORT * sizeof *p->d_report, far));
+  if (p->d_next_tile) CUDA_TRY(cudaMemsetAsync(p->d_next_tile, 0, sizeof *p->d_next_tile, far));
   CUDA_TRY(cudaMemsetAsync(p->d_far, 0, planes_bytes(p), far));
   CUDA_TRY(cudaMemsetAsync(p->d_near, 0, planes_bytes(p), far));
   if (p->d_down_check) CUDA_TRY(cudaMemsetAsync(p->d_down_check, 0, expansion_bytes(p, p->n_boxes), far));
@@ -78,6 +94,21 @@ fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space spac
   else if (p->caller) FMM_TRY(after(far, p->ready, p->caller));
   CUDA_TRY(fmm_cuda_gather(p, space == FMM_MEMORY_HOST ? p->d_density_input : densities, far));
   return after(near, p->ready, far);
+}
+
+/* U's float sums beside the far chain (p->overlaps). The device places no block of a kernel before all of those ahead of it are placed, so U comes while
+ * up runs, with a few blocks a multiprocessor that stay and take tiles in turn; after down more of them take what is left. */
+enum { BLOCKS_BESIDE = 2, BLOCKS_AFTER = 4 };
+int beside_far(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end) {
+  return p->overlaps && p->ran >> FMM_PHASE_UP & 1 && !(p->ran >> FMM_PHASE_DOWN & 1) && row_begin == 0 && row_end == p->sums[FMM_SUM_U].n_rows;
+}
+
+fmm_status rest_of_u(fmm_gpu_plan *p) {
+  cudaStream_t far = p->stream[FMM_CUDA_FAR];
+  fmm_cuda_pair_job job = {p, FMM_SUM_U, 0, p->sums[FMM_SUM_U].n_tiles, far, NULL, BLOCKS_AFTER * p->sms};
+  CUDA_TRY(fmm_cuda_pair_find(p->info)(&job));
+  FMM_TRY(after(far, p->rest_done, p->stream[FMM_CUDA_NEAR]));
+  return mark(p, FMM_PHASE_ULIST, 1, far);
 }
 
 fmm_status run(fmm_gpu_plan *p, fmm_phase phase, int64_t row_begin, int64_t row_end) {
@@ -94,7 +125,10 @@ fmm_status run(fmm_gpu_plan *p, fmm_phase phase, int64_t row_begin, int64_t row_
     case FMM_PHASE_WLIST: FMM_TRY(fmm_cuda_sum_run(p, FMM_SUM_W, row_begin, row_end, near)); break;
     case FMM_PHASE_XLIST: FMM_TRY(fmm_cuda_sum_run(p, FMM_SUM_X, row_begin, row_end, far)); break;
     case FMM_PHASE_VLIST: FMM_TRY(fmm_vlist_cuda(p, row_begin, row_end, far)); break;
-    default: FMM_TRY(fmm_down_cuda(p, far));
+    default:
+      FMM_TRY(fmm_down_cuda(p, far));
+      FMM_TRY(mark(p, phase, 1, far));
+      return p->shares_u ? rest_of_u(p) : FMM_OK;
   }
   return mark(p, phase, 1, stream);
 }
@@ -133,7 +167,7 @@ fmm_status fetch(fmm_gpu_plan *p, fmm_gpu_array array, double *host) {
 }
 
 fmm_status fetch_report(fmm_gpu_plan *p, cudaStream_t stream) {
-  CUDA_TRY(cudaMemcpyAsync(p->report, p->d_report, FMM_CUDA_N_REPORT * sizeof *p->report, cudaMemcpyDeviceToHost, stream));
+  CUDA_TRY(fmm_cuda_publish_report(p, stream));
   p->reports = 1;
   return FMM_OK;
 }
@@ -149,54 +183,55 @@ fmm_status check_report(const fmm_gpu_plan *p) {
   return FMM_OK;
 }
 
+/* Rows of results that cross the bus together. */
+int64_t rows_a_piece(const fmm_gpu_plan *p, int gradient) {
+  size_t row = (size_t)(p->outputs * p->columns * (gradient ? 4 : 1)) * sizeof(double), rows = chunk_of((size_t)p->n_input_targets * row) / row;
+  size_t least = ((size_t)p->n_input_targets + FMM_CUDA_MAX_CHUNKS - 1) / FMM_CUDA_MAX_CHUNKS;
+  return (int64_t)(rows > least ? rows : least > 0 ? least : 1);
+}
+
+/* In pieces of rows, each sent off as soon as it is sorted. */
 fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
   cudaStream_t out = p->stream[FMM_CUDA_OUT], far = p->stream[FMM_CUDA_FAR];
-  size_t first = potential_bytes(p), bytes = first + (gradient ? 3 * first : 0), chunk = chunk_of(bytes);
+  int64_t rows = p->n_input_targets, step = rows_a_piece(p, gradient != NULL), width = p->outputs * p->columns;
+  double *d_gradient = gradient ? p->d_output + rows * width : NULL, *stage_gradient = gradient ? p->stage_out + rows * width : NULL;
   FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
   if (space == FMM_MEMORY_DEVICE) {
-    CUDA_TRY(fmm_cuda_scatter(p, factor, gradient_factor, potential, gradient, 1, far));
+    CUDA_TRY(fmm_cuda_deliver(p, factor, gradient_factor, potential, gradient, 1, 0, rows, far));
     FMM_TRY(fetch_report(p, far));
     return p->caller ? after(p->caller, p->far_done, far) : FMM_OK;
   }
-  if (!p->stage_out && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
-  CUDA_TRY(fmm_cuda_scatter(p, factor, gradient_factor, p->d_output, gradient ? p->d_output + first / sizeof(double) : NULL, 0, far));
-  FMM_TRY(fetch_report(p, far));
-  FMM_TRY(after(out, p->far_done, far));
-  FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, out));
-  int n = 0;
-  for (size_t at = 0; at < bytes; at += chunk, n++) {
-    CUDA_TRY(cudaMemcpyAsync((char *)p->stage_out + at, (char *)p->d_output + at, bytes - at < chunk ? bytes - at : chunk, cudaMemcpyDeviceToHost, out));
+  if (!p->stage_out && rows) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
+  for (int64_t begin = 0, n = 0; begin < rows; begin += step, n++) {
+    int64_t end = rows - begin < step ? rows : begin + step, at = begin * width;
+    size_t bytes = (size_t)((end - begin) * width) * sizeof(double);
+    CUDA_TRY(fmm_cuda_deliver(p, factor, gradient_factor, p->d_output, d_gradient, 0, begin, end, far));
+    FMM_TRY(after(out, p->far_done, far));
+    if (n == 0) FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, out));
+    CUDA_TRY(cudaMemcpyAsync(p->stage_out + at, p->d_output + at, bytes, cudaMemcpyDeviceToHost, out));
+    if (gradient) CUDA_TRY(cudaMemcpyAsync(stage_gradient + 3 * at, d_gradient + 3 * at, 3 * bytes, cudaMemcpyDeviceToHost, out));
     CUDA_TRY(cudaEventRecord(p->chunk_event[n], out));
   }
-  FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 1, out));
+  FMM_TRY(fetch_report(p, far));
+  if (rows) FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 1, out));
   p->host_potential = potential;
   p->host_gradient = gradient;
   return FMM_OK;
 }
 
-/* Part [at, at + size) of the staged results to where it belongs: the potentials come first. */
-void unstage(fmm_gpu_plan *p, size_t at, size_t size) {
-  size_t first = potential_bytes(p), end = at + size, in_first = at < first ? (end < first ? end : first) - at : 0;
-  if (in_first) memcpy((char *)p->host_potential + at, (char *)p->stage_out + at, in_first);
-  at += in_first;
-  if (at < end) memcpy((char *)p->host_gradient + (at - first), (char *)p->stage_out + at, end - at);
-}
-
-/* Each thread copies pieces out as they arrive. */
-fmm_status unstage_all(fmm_gpu_plan *p) {
-  size_t first = potential_bytes(p), bytes = p->host_potential ? first + (p->host_gradient ? 3 * first : 0) : 0, chunk = chunk_of(bytes);
-  int64_t n = (int64_t)((bytes + chunk - 1) / chunk);
-  cudaError_t failed = cudaSuccess;
-#pragma omp parallel for num_threads(p->staging_threads) schedule(static, 1) if (n > 1)
-  for (int64_t i = 0; i < n; i++) {
-    fmm_cuda_on_device on(p->device);
-    size_t at = (size_t)i * chunk;
+/* Pieces are copied out as they arrive. */
+fmm_status unstage(fmm_gpu_plan *p) {
+  int64_t rows = p->host_potential ? p->n_input_targets : 0, step = rows_a_piece(p, p->host_gradient != NULL), width = p->outputs * p->columns;
+  return stage_pieces(p, (rows + step - 1) / step, "cudaEventSynchronize", [=](int64_t i) {
+    int64_t begin = i * step, end = rows - begin < step ? rows : begin + step;
+    size_t bytes = (size_t)((end - begin) * width) * sizeof(double);
     cudaError_t error = fmm_cuda_gate();
     if (error == cudaSuccess) error = cudaEventSynchronize(p->chunk_event[i]);
-    if (error == cudaSuccess) unstage(p, at, bytes - at < chunk ? bytes - at : chunk);
-    else __atomic_store_n(&failed, error, __ATOMIC_RELAXED);
-  }
-  return failed == cudaSuccess ? FMM_OK : fmm_cuda_failed(failed, "cudaEventSynchronize", __FILE__, __LINE__);
+    if (error != cudaSuccess) return error;
+    memcpy(p->host_potential + begin * width, p->stage_out + begin * width, bytes);
+    if (p->host_gradient) memcpy(p->host_gradient + 3 * begin * width, p->stage_out + (rows + 3 * begin) * width, 3 * bytes);
+    return error;
+  });
 }
 
 /* The host's results are touched only when all work was done without error; they are copied out while the last of them still arrive. */
@@ -205,7 +240,7 @@ fmm_status finish(fmm_gpu_plan *p) {
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_NEAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_IN]));
   fmm_status report = p->reports ? check_report(p) : FMM_OK;
-  if (report == FMM_OK) FMM_TRY(unstage_all(p));
+  if (report == FMM_OK) FMM_TRY(unstage(p));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_OUT]));
   p->running = 0;
   return report;
@@ -228,7 +263,11 @@ fmm_status fmm_cuda_sum_run(fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t row_begin
   const fmm_cuda_sums *s = &p->sums[sum];
   if (!s->row_tile) return FMM_FAIL(FMM_ERR_INTERNAL, "this GPU plan was made without pair sum %d", (int)sum);
   int tight = s->single && s->n_precise;
-  fmm_cuda_pair_job job = {p, sum, s->row_tile[row_begin], s->row_tile[row_end], stream, tight ? p->stream[FMM_CUDA_TIGHT] : stream};
+  fmm_cuda_pair_job job = {p, sum, s->row_tile[row_begin], s->row_tile[row_end], stream, tight ? p->stream[FMM_CUDA_TIGHT] : stream, 0};
+  if (sum == FMM_SUM_U && beside_far(p, row_begin, row_end)) {
+    job.takers = BLOCKS_BESIDE * p->sms;
+    p->shares_u = 1;
+  }
   if (tight) FMM_TRY(after(job.tight_stream, p->tight_ready, stream));
   CUDA_TRY(fmm_cuda_pair_find(p->info)(&job));
   return tight ? after(stream, p->tight_done, job.tight_stream) : FMM_OK;

@@ -65,11 +65,11 @@ fmm_status fmm_cuda_green_create(int device, int sms, void **green, int *real_sm
   return FMM_OK;
 }
 
-fmm_status fmm_cuda_green_stream(void *green, cudaStream_t *stream) {
+fmm_status fmm_cuda_green_stream(void *green, int priority, cudaStream_t *stream) {
   driver d;
   CUstream made;
   FMM_TRY(load(&d));
-  FMM_TRY(check(d.stream(&made, (CUgreenCtx)green, CU_STREAM_NON_BLOCKING, 0), "cuGreenCtxStreamCreate", 0));
+  FMM_TRY(check(d.stream(&made, (CUgreenCtx)green, CU_STREAM_NON_BLOCKING, priority), "cuGreenCtxStreamCreate", 0));
   *stream = (cudaStream_t)made;
   return FMM_OK;
 }

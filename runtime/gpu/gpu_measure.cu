@@ -67,7 +67,7 @@ fmm_status open_bench(bench *b, int device, int sms, fmm_gpu_rate rate) {
   b->sms = properties.multiProcessorCount;
   if (sms > 0 && sms < b->sms) {
     FMM_TRY(fmm_cuda_green_create(device, sms, &b->green, &b->sms));
-    FMM_TRY(fmm_cuda_green_stream(b->green, &b->stream));
+    FMM_TRY(fmm_cuda_green_stream(b->green, 0, &b->stream));
   } else CUDA_TRY(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking));
   CUDA_TRY(cudaEventCreate(&b->begin));
   CUDA_TRY(cudaEventCreate(&b->end));

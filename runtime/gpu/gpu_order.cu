@@ -43,8 +43,8 @@ __global__ void make_scale(const unsigned long long *report, double *scale) {
 }
 
 struct results {
-  int64_t n;
-  const int64_t *row, *first;
+  int64_t begin, end, n;     /* rows in the caller's order; n unique targets */
+  const int64_t *position;   /* of a row: its target */
   int outputs, derivatives, columns;
   const double *near, *far;
   double factor, gradient_factor;
@@ -55,41 +55,45 @@ __device__ __forceinline__ double result_of(const results &a, int64_t i, int out
   return (k ? a.gradient_factor : a.factor) * (a.near[plane] + a.far[plane]);
 }
 
-__device__ void refuse(const results &a, int64_t i) {
-  int64_t begin = a.first ? a.first[i] : i, end = a.first ? a.first[i + 1] : i + 1;
-  for (int64_t j = begin; j < end; j++) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)a.row[j]);
-}
-
 /* The first row with a result that is not finite, before anything is written. */
 __global__ void inspect(const results a) {
-  int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i >= a.n) return;
+  int64_t row = a.begin + (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (row >= a.end) return;
+  int64_t i = a.position[row];
   bool finite = true;
   for (int o = 0; o < a.outputs; o++)
     for (int k = 0; k < a.derivatives; k++)
       for (int c = 0; c < a.columns; c++) finite = finite && isfinite(result_of(a, i, o, k, c));
-  if (!finite) refuse(a, i);
+  if (!finite) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)row);
 }
 
 /* potential: [row][output][column]; gradient: [row][output][axis][column]; planes: [(output * derivatives + k) * columns + column]. inspected: nothing is
  * written when a value is not finite; else such rows are reported on the way. */
-__global__ void scatter(const results a, double *potential, double *gradient, int inspected) {
-  int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i >= a.n || a.report[FMM_CUDA_BAD_DENSITY] != ~0ull || (inspected && a.report[FMM_CUDA_BAD_RESULT] != ~0ull)) return;
-  int64_t begin = a.first ? a.first[i] : i, end = a.first ? a.first[i + 1] : i + 1;
+__global__ void deliver(const results a, double *potential, double *gradient, int inspected) {
+  int64_t row = a.begin + (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (row >= a.end || a.report[FMM_CUDA_BAD_DENSITY] != ~0ull || (inspected && a.report[FMM_CUDA_BAD_RESULT] != ~0ull)) return;
+  int64_t i = a.position[row];
   bool finite = true;
   for (int o = 0; o < a.outputs; o++)
     for (int k = 0; k < a.derivatives; k++)
       for (int c = 0; c < a.columns; c++) {
         double value = result_of(a, i, o, k, c);
         finite = finite && isfinite(value);
-        for (int64_t j = begin; j < end; j++) {
-          if (k == 0) potential[(a.row[j] * a.outputs + o) * a.columns + c] = value;
-          else if (gradient) gradient[((a.row[j] * a.outputs + o) * 3 + k - 1) * a.columns + c] = value;
-        }
+        if (k == 0) potential[(row * a.outputs + o) * a.columns + c] = value;
+        else if (gradient) gradient[((row * a.outputs + o) * 3 + k - 1) * a.columns + c] = value;
       }
-  if (!finite) refuse(a, i);
+  if (!finite) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)row);
 }
+
+/* row, first: as in fmm_points. */
+__global__ void invert(int64_t n, const int64_t *row, const int64_t *first, int64_t *position) {
+  int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= n) return;
+  int64_t begin = first ? first[i] : i, end = first ? first[i + 1] : i + 1;
+  for (int64_t j = begin; j < end; j++) position[row[j]] = i;
+}
+
+__global__ void publish(const unsigned long long *report, unsigned long long *host_report) { host_report[threadIdx.x] = report[threadIdx.x]; }
 
 __global__ void add(int64_t n, double *sum, const double *term) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS) sum[i] += term[i];
@@ -108,11 +112,23 @@ cudaError_t fmm_cuda_gather(const fmm_gpu_plan *p, const double *d_input, cudaSt
   return cudaGetLastError();
 }
 
-cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, int callers, cudaStream_t stream) {
+cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, int callers, int64_t row_begin, int64_t row_end,
+                             cudaStream_t stream) {
+  if (row_begin >= row_end) return cudaSuccess;
+  results a = {row_begin, row_end, p->n_targets, p->d_target_position, p->outputs, p->gradient ? 4 : 1, p->columns, p->d_near, p->d_far, factor, gradient_factor, p->d_report};
+  if (callers) inspect<<<blocks_of(row_end - row_begin), THREADS, 0, stream>>>(a);
+  deliver<<<blocks_of(row_end - row_begin), THREADS, 0, stream>>>(a, d_potential, d_gradient, callers);
+  return cudaGetLastError();
+}
+
+cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, const int64_t *d_first) {
   if (p->n_targets == 0) return cudaSuccess;
-  results a = {p->n_targets, p->d_target_row, p->d_target_first, p->outputs, p->gradient ? 4 : 1, p->columns, p->d_near, p->d_far, factor, gradient_factor, p->d_report};
-  if (callers) inspect<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(a);
-  scatter<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(a, d_potential, d_gradient, callers);
+  invert<<<blocks_of(p->n_targets), THREADS>>>(p->n_targets, d_row, d_first, p->d_target_position);
+  return cudaGetLastError();
+}
+
+cudaError_t fmm_cuda_publish_report(const fmm_gpu_plan *p, cudaStream_t stream) {
+  publish<<<1, FMM_CUDA_N_REPORT, 0, stream>>>(p->d_report, p->report);
   return cudaGetLastError();
 }
 

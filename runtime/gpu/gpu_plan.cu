@@ -5,7 +5,7 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { MOST_STAGING_THREADS = 4 };
+enum { MOST_STAGING_THREADS = 4, CARVEOUT = 58 /* per cent: 132 KB of an H200's 228; there 44 to 72 served alike */ };
 struct arena { char *base; size_t used; };
 
 template <typename T>
@@ -31,6 +31,7 @@ void layout_points(fmm_gpu_plan *p, arena *a, int same) {
     take(a, &p->d_target_row, p->n_input_targets);
     if (p->merged_targets) take(a, &p->d_target_first, p->n_targets + 1);
   }
+  take(a, &p->d_target_position, p->n_input_targets);
   take(a, &p->d_density_input, p->n_input_sources * p->components * p->columns);
   take(a, &p->d_density, p->n_sources * p->components * p->columns);
   take(a, &p->d_report, FMM_CUDA_N_REPORT);
@@ -112,6 +113,7 @@ size_t layout(fmm_gpu_plan *p, char *base, int same, int slab) {
     if (s->box) take(&a, &s->d_box, s->n_ranges);
   }
   if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, 4 * p->sums[FMM_SUM_U].n_tiles);
+  if (p->overlaps) take(&a, &p->d_next_tile, 1);
   layout_v(p, &a, slab);
   p->slab = slab;
   return a.used;
@@ -135,10 +137,14 @@ fmm_status upload_points(fmm_gpu_plan *p, const fmm_tree *tree) {
   if (p->info->takes_normals) FMM_TRY(upload_set(normal, p->d_normal, p->n_sources));
   FMM_TRY(upload(p->d_source_row, s->input_row, p->n_input_sources));
   if (s->first) FMM_TRY(upload(p->d_source_first, s->first, p->n_sources + 1));
-  if (tree->same_points) return FMM_OK;
+  if (tree->same_points) {
+    CUDA_TRY(fmm_cuda_invert_rows(p, p->d_source_row, p->merged_sources ? p->d_source_first : NULL));
+    return FMM_OK;
+  }
   FMM_TRY(upload_set(target, p->d_target, p->n_targets));
   FMM_TRY(upload(p->d_target_row, t->input_row, p->n_input_targets));
   if (t->first) FMM_TRY(upload(p->d_target_first, t->first, p->n_targets + 1));
+  CUDA_TRY(fmm_cuda_invert_rows(p, p->d_target_row, p->merged_targets ? p->d_target_first : NULL));
   return FMM_OK;
 }
 
@@ -258,6 +264,9 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->tolerance = s->tolerance;
   for (int sum = 0; sum < FMM_N_SUMS; sum++) p->sums[sum].single = is_single(s, (fmm_cuda_sum)sum);
   p->v_single = p->precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE;
+  const unsigned together = 1u << FMM_PHASE_UP | 1u << FMM_PHASE_ULIST | 1u << FMM_PHASE_VLIST | 1u << FMM_PHASE_DOWN; /* W would have to wait for the last of U */
+  p->overlaps = p->sums[FMM_SUM_U].single && p->columns == 1 && !p->gradient && (p->phases & together) == together && s->lists->w.n_rows == 0;
+  p->carveout = p->overlaps ? CARVEOUT : -1;
 }
 
 fmm_status prepare(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_request *request) {
@@ -303,12 +312,15 @@ fmm_status make_streams(fmm_gpu_plan *p, int sms) {
   cudaDeviceProp properties;
   CUDA_TRY(cudaGetDeviceProperties(&properties, p->device));
   p->sms = properties.multiProcessorCount;
+  int least = 0, greatest = 0;
+  CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   if (sms > 0 && sms < p->sms) FMM_TRY(fmm_cuda_green_create(p->device, sms, &p->green, &p->sms));
   for (int i = 0; i < FMM_CUDA_N_STREAMS; i++) {
-    if (p->green && i <= FMM_CUDA_TIGHT) FMM_TRY(fmm_cuda_green_stream(p->green, &p->stream[i]));
-    else CUDA_TRY(cudaStreamCreateWithFlags(&p->stream[i], cudaStreamNonBlocking));
+    int priority = p->overlaps && (i == FMM_CUDA_NEAR || i == FMM_CUDA_TIGHT) ? greatest : 0; /* so that U's blocks find room among up's */
+    if (p->green && i <= FMM_CUDA_TIGHT) FMM_TRY(fmm_cuda_green_stream(p->green, priority, &p->stream[i]));
+    else CUDA_TRY(cudaStreamCreateWithPriority(&p->stream[i], cudaStreamNonBlocking, priority));
   }
-  cudaEvent_t *plain[] = {&p->ready, &p->tight_ready, &p->tight_done, &p->up_done, &p->check_sent, &p->results_done, &p->far_done, &p->near_done};
+  cudaEvent_t *plain[] = {&p->ready, &p->tight_ready, &p->tight_done, &p->rest_done, &p->up_done, &p->check_sent, &p->results_done, &p->far_done, &p->near_done};
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) CUDA_TRY(cudaEventCreateWithFlags(plain[i], cudaEventDisableTiming));
   for (int i = 0; i < FMM_GPU_N_ARRAYS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->fetched[i], cudaEventDisableTiming));
   for (int i = 0; i < FMM_CUDA_MAX_CHUNKS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->chunk_event[i], cudaEventDisableTiming));
@@ -351,6 +363,7 @@ extern "C" fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_req
   if (status == FMM_OK) {
     fmm_cuda_on_device on(p->device);
     status = upload_points(p, request->state->tree);
+    if (status == FMM_OK) status = CUDA_CHECKED(cudaStreamSynchronize(cudaStreamLegacy)); /* which the plan's streams do not wait for */
     if (status == FMM_OK) status = fmm_cuda_mark_tight(p);
   }
   fmm_cuda_tables_free(&tables);
@@ -383,7 +396,7 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
     for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
       if (p->stream[i]) cudaStreamSynchronize(p->stream[i]), cudaStreamDestroy(p->stream[i]);
     fmm_cuda_green_destroy(p->green);
-    cudaEvent_t plain[] = {p->origin, p->ready, p->tight_ready, p->tight_done, p->up_done, p->check_sent, p->results_done, p->far_done, p->near_done};
+    cudaEvent_t plain[] = {p->origin, p->ready, p->tight_ready, p->tight_done, p->rest_done, p->up_done, p->check_sent, p->results_done, p->far_done, p->near_done};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
       if (plain[i]) cudaEventDestroy(plain[i]);
     for (int i = 0; i < FMM_GPU_N_ARRAYS; i++)

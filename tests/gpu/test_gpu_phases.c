@@ -328,6 +328,34 @@ static void v_in_slabs_gives_the_same_bits(void **context) {
   release(&f);
 }
 
+/* All of an execution but W, X, which this tree has not; fetches the potentials. */
+static void run_in_order(fixture *f, const fmm_phase order[4]) {
+  for (int64_t i = 0; i < f->n_potential; i++) f->fetched[i] = NAN;
+  assert_ok(fmm_gpu_begin(f->plan, f->input, FMM_MEMORY_HOST));
+  for (int i = 0; i < 4; i++) assert_ok(fmm_gpu_run(f->plan, order[i], 0, rows_of(f, order[i])));
+  assert_ok(fmm_gpu_fetch(f->plan, FMM_GPU_POTENTIAL, f->fetched));
+  assert_ok(fmm_gpu_finish(f->plan));
+}
+
+/* After up U's float sums go beside the far chain, taken in turn by blocks that stay; before it, a block a tile. */
+static void u_beside_the_far_chain_gives_the_same_bits(void **context) {
+  static const shape uniform = {"laplace, uniform", "laplace", "uniform", 4000, 4, 120, 1, 0, 0, 0, 1e-6};
+  static const fmm_phase beside[4] = {FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_VLIST, FMM_PHASE_DOWN}, before[4] = {FMM_PHASE_ULIST, FMM_PHASE_UP, FMM_PHASE_VLIST, FMM_PHASE_DOWN};
+  fixture f;
+  make(&f, &uniform);
+  assert_int_equal(f.lists.w.n_rows, 0);
+  use_precision(&f, FMM_PRECISION_MIXED, 1e-6);
+  run_in_order(&f, before);
+  double *expected = values_of(f.n_potential, 0);
+  memcpy(expected, f.fetched, (size_t)f.n_potential * sizeof *expected);
+  for (int run = 0; run < 3; run++) {
+    run_in_order(&f, beside);
+    assert_memory_equal(f.fetched, expected, (size_t)f.n_potential * sizeof *expected);
+  }
+  FMM_FREE(&expected);
+  release(&f);
+}
+
 int main(void) {
   fmm_gpu_info info;
   fmm_gpu_query(0, &info);
@@ -339,6 +367,7 @@ int main(void) {
       cmocka_unit_test(tiles_that_are_too_tight_for_float_are_done_in_double),
       cmocka_unit_test(v_with_spectra_in_single_precision_keeps_six_digits),
       cmocka_unit_test(v_in_slabs_gives_the_same_bits),
+      cmocka_unit_test(u_beside_the_far_chain_gives_the_same_bits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
