@@ -89,14 +89,14 @@ static fmm_status calibrate_gpu(const session *s, fmm_machine *m) {
   return FMM_OK;
 }
 
-fmm_status fmm_calibrate(fmm_effort effort, int threads, fmm_progress *progress, void *context, fmm_machine *machine) {
+fmm_status fmm_calibrate(fmm_effort effort, int threads, int gpu_sms, fmm_progress *progress, void *context, fmm_machine *machine) {
   const session s = {&budgets[effort], effort, threads, fmm_now_s(), progress, context};
   fmm_topology topology;
   fmm_machine m;
   FMM_TRY(fmm_topology_read(&topology));
   describe(&topology, effort, threads, &m);
   FMM_TRY(measure_rates(s.budget, threads, progress, context, &m.device[FMM_DEVICE_CPU]));
-  if (fmm_gpu_rates(s.budget->gpu_repeats, &m.device[FMM_DEVICE_GPU]) != FMM_OK) m.device[FMM_DEVICE_GPU].present = 0;
+  if (fmm_gpu_rates(s.budget->gpu_repeats, gpu_sms, &m.device[FMM_DEVICE_GPU]) != FMM_OK) m.device[FMM_DEVICE_GPU].present = 0;
   int has_gpu = m.device[FMM_DEVICE_GPU].present;
   double spent = fmm_now_s() - s.start_s, left = fmax(s.budget->total_s - spent, 0);
   FMM_TRY(fit_device(&s, FMM_DEVICE_CPU, spent + (has_gpu ? left / 2 : left), &m));
@@ -111,20 +111,20 @@ static void say(fmm_announce *announce, void *context, const char *format, const
   if (announce) announce(context, line);
 }
 
-fmm_status fmm_profile_obtain(const char *explicit_path, fmm_announce *announce, fmm_progress *progress, void *context, fmm_machine *machine) {
+fmm_status fmm_profile_obtain(const char *explicit_path, int gpu_sms, fmm_announce *announce, fmm_progress *progress, void *context, fmm_machine *machine) {
   char fingerprint[FMM_FINGERPRINT_CHARS], path[512];
   int found = 0;
   fmm_machine m;
   fmm_fingerprint(fingerprint);
-  FMM_TRY(fmm_profile_find(explicit_path, fingerprint, path, &found));
+  FMM_TRY(fmm_profile_find(explicit_path, fingerprint, gpu_sms, path, &found));
   if (found) {
     FMM_TRY(fmm_profile_load(path, &m));
     FMM_TRY(fmm_profile_check_native(&m, fingerprint));
     return *machine = m, FMM_OK;
   }
   say(announce, context, "no profile of this machine yet: measuring it quickly (about 10 s; fmm-calibrate does it thoroughly)%s", "");
-  FMM_TRY(fmm_calibrate(FMM_EFFORT_QUICK, fmm_cores_allowed(), progress, context, &m));
-  if (fmm_profile_user_path(fingerprint, path) == FMM_OK && fmm_file_make_parents(path) == FMM_OK && fmm_profile_save(path, &m) == FMM_OK) {
+  FMM_TRY(fmm_calibrate(FMM_EFFORT_QUICK, fmm_cores_allowed(), gpu_sms, progress, context, &m));
+  if (fmm_profile_user_path(fingerprint, gpu_sms, path) == FMM_OK && fmm_file_make_parents(path) == FMM_OK && fmm_profile_save(path, &m) == FMM_OK) {
     snprintf(m.path, sizeof m.path, "%s", path);
     say(announce, context, "profile kept in %s", path);
   } else

@@ -12,10 +12,10 @@ enum { MOST_REPEATS = 15 };
 
 /* ---- rates ---- */
 
-fmm_status fmm_gpu_rates(int repeats, fmm_device_rates *gpu) {
+fmm_status fmm_gpu_rates(int repeats, int sms, fmm_device_rates *gpu) {
   fmm_machine m;
   memset(&m, 0, sizeof m);
-  FMM_TRY(fmm_node_gpu(0, 0, &m));
+  FMM_TRY(fmm_node_gpu(0, sms, &m));
   *gpu = m.device[FMM_DEVICE_GPU];
   memset(gpu->constant, 0, sizeof gpu->constant);
   if (!gpu->present) return FMM_OK;
@@ -28,7 +28,7 @@ fmm_status fmm_gpu_rates(int repeats, fmm_device_rates *gpu) {
   for (int i = 0; i < FMM_GPU_N_RATES; i++) {
     double values[MOST_REPEATS];
     int n = repeats < MOST_REPEATS ? repeats : MOST_REPEATS;
-    for (int r = 0; r < n; r++) FMM_TRY(fmm_gpu_measure(0, 0, (fmm_gpu_rate)i, &values[r]));
+    for (int r = 0; r < n; r++) FMM_TRY(fmm_gpu_measure(0, sms, (fmm_gpu_rate)i, &values[r]));
     *rate[i] = fmm_median_rate(n, values);
     if (i == FMM_GPU_RATE_PAIR_DOUBLE || i == FMM_GPU_RATE_PAIR_SINGLE) rate[i]->value *= pair_flops;
   }
@@ -65,7 +65,7 @@ static fmm_status cpu_seconds(const fmm_machine *machine, int threads, fmm_sched
   fmm_options o;
   fmm_plan *plan = NULL;
   fmm_status status = fmm_options_init(&o);
-  o.order = 6, o.leaf_size = 200, o.root_scale = 1, o.precision = FMM_PRECISION_DOUBLE, o.schedule = schedule, o.threads = threads;
+  o.order = 6, o.leaf_size = 200, o.root_scale = 1, o.precision = FMM_PRECISION_DOUBLE, o.schedule = schedule, o.threads = threads, o.gpu_sms = machine->device[FMM_DEVICE_GPU].units;
   *seconds = INFINITY;
   if (status == FMM_OK) status = fmm_plan_create_with(&plan, &o, machine);
   if (status == FMM_OK) status = fmm_plan_set_points(plan, n, points, NULL, 0, NULL);

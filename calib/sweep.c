@@ -11,7 +11,7 @@
 
 enum { FEWEST_CASES = 3, REPEATS = 3, SEED = 1 };
 
-static fmm_options options_of(const fmm_sweep_case *c, fmm_device device, int threads, fmm_precision precision) {
+static fmm_options options_of(const fmm_sweep_case *c, const fmm_machine *rates, fmm_device device, int threads, fmm_precision precision) {
   fmm_options o;
   fmm_options_init(&o);
   o.order = c->order;
@@ -21,6 +21,7 @@ static fmm_options options_of(const fmm_sweep_case *c, fmm_device device, int th
   o.tolerance = precision == FMM_PRECISION_DOUBLE ? 1e-11 : 1e-4; /* full-accuracy pairs in double, single where single serves */
   o.density_sign = FMM_DENSITY_NONNEGATIVE;
   o.schedule = device == FMM_DEVICE_GPU ? FMM_SCHEDULE_GPU : FMM_SCHEDULE_CPU;
+  o.gpu_sms = rates->device[FMM_DEVICE_GPU].units; /* all of them, or the part that is calibrated */
   o.threads = threads;
   o.oversubscribe = 1;
   return o;
@@ -85,7 +86,7 @@ typedef struct sweep { const fmm_machine *rates; fmm_device device; int threads;
 
 static fmm_status run_precision(const sweep *w, const fmm_sweep_case *c, fmm_precision precision, const double *points, const double *densities,
                                 double *potential) {
-  fmm_options options = options_of(c, w->device, w->threads, precision);
+  fmm_options options = options_of(c, w->rates, w->device, w->threads, precision);
   fmm_plan *plan = NULL;
   fmm_status status = fmm_plan_create_with(&plan, &options, w->rates);
   if (status == FMM_OK) status = fmm_plan_set_points(plan, c->n_points, points, NULL, 0, NULL);

@@ -50,9 +50,10 @@ fmm_status fmm_profile_check_native(const fmm_machine *machine, const char *fing
 /* What a profile must satisfy: finite positive rates of every device present, constants in range, names not empty. */
 fmm_status fmm_machine_check(const fmm_machine *machine);
 /* Path by the rules of DESIGN 6: explicit, $FMM_PROFILE, $XDG_STATE_HOME/hybridfmm/FINGERPRINT.json (default ~/.local/state),
- * /etc/hybridfmm/FINGERPRINT.json; *found 0: none. The first two must exist when given. */
-fmm_status fmm_profile_find(const char *explicit_path, const char *fingerprint, char path[512], int *found);
-fmm_status fmm_profile_user_path(const char *fingerprint, char path[512]);
+ * /etc/hybridfmm/FINGERPRINT.json; *found 0: none. The first two must exist when given. gpu_sms above 0: a part of the GPU; its own profile,
+ * FINGERPRINT-SMS.json in the same two places, goes before those of the whole. */
+fmm_status fmm_profile_find(const char *explicit_path, const char *fingerprint, int gpu_sms, char path[512], int *found);
+fmm_status fmm_profile_user_path(const char *fingerprint, int gpu_sms, char path[512]);
 /* Conservative made-up rates for `cores` cores and no GPU, effort "nominal": used where no profile is and calibration is not wanted. */
 void fmm_machine_nominal(int cores, fmm_machine *machine);
 

@@ -1,5 +1,5 @@
 /* The GPU of the machine that a plan prices with: absent when this process cannot use it, whatever the profile says; measured here and now
- * when the profile has none or only a part of the device is to be used (rates are those of the part, constants stay the profile's). */
+ * when the profile has none or is of another number of multiprocessors (rates are then those of what is used, constants stay the profile's). */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,8 +52,8 @@ fmm_status fmm_node_gpu(int ordinal, int sms, fmm_machine *machine) {
   fmm_gpu_info info;
   fmm_gpu_query(ordinal, &info);
   if (!info.present) return gpu->present = 0, FMM_OK;
-  int part = sms > 0 && sms < info.sms;
-  if (gpu->present && !part && !strcmp(gpu->id, info.uuid)) return FMM_OK;
+  int part = sms > 0 && sms < info.sms, units = part ? sms : info.sms;
+  if (gpu->present && gpu->units == units && !strcmp(gpu->id, info.uuid)) return FMM_OK;
   pthread_mutex_lock(&mutex);
   fmm_status status = measured(ordinal, part ? sms : 0, &info, &now);
   pthread_mutex_unlock(&mutex);

@@ -93,7 +93,7 @@ fmm_status fmm_predict(const fmm_options *options, const char *distribution, int
   fmm_predicted p;
   FMM_TRY(check_arguments(distribution, n_points, prediction));
   FMM_TRY(fmm_options_copy(options, &o));
-  FMM_TRY(fmm_node_machine(o.profile_path, 0, &machine));
+  FMM_TRY(fmm_node_machine(o.profile_path, 0, o.gpu_sms, &machine));
   fmm_predict_points points = {.distribution = distribution, .n_sources = n_points};
   FMM_TRY(fmm_predict_case(&o, &machine, &points, o.threads, &p));
   const fmm_forecast *f = &p.forecast;

@@ -12,19 +12,20 @@
 #include "runtime/file.h"
 #include "tools/cli.h"
 
-typedef struct calibrate_options { const char *profile, *seal; int effort, json, show; } calibrate_options;
+typedef struct calibrate_options { const char *profile, *seal; int64_t gpu_sms; int effort, json, show; } calibrate_options;
 
 #define AT(member) offsetof(calibrate_options, member)
 static const fmm_cli_option options_table[] = {
     FMM_CLI_CHOICE("effort", AT(effort), "quick|standard|thorough", "about 10 s, 90 s or 10 minutes (standard)"),
     FMM_CLI_TEXT("profile", AT(profile), "FILE", "where to write, or what to show ($FMM_PROFILE, else by fingerprint in $XDG_STATE_HOME/hybridfmm/)"),
+    FMM_CLI_INT("gpu-sms", AT(gpu_sms), "K", 1, 65536, "measure K of the GPU's multiprocessors, for runs that are limited to as many"),
     FMM_CLI_FLAG("json", 0, AT(json), "the profile as JSON on standard output"),
     FMM_CLI_FLAG("show", 0, AT(show), "print the profile that would be used here, measure nothing"),
     FMM_CLI_TEXT("seal", AT(seal), "FILE", "check a profile written or edited by hand and add its checksum"),
     FMM_CLI_END};
 static const fmm_cli_table tables[] = {{"Options", options_table}, {0}};
 static const fmm_cli command = {.command = "fmm-calibrate",
-                                .usage = "fmm-calibrate [--effort quick|standard|thorough] [--profile FILE] [--json] | --show | --seal FILE",
+                                .usage = "fmm-calibrate [--effort quick|standard|thorough] [--gpu-sms K] [--profile FILE] [--json] | --show | --seal FILE",
                                 .summary = "Measures this machine and keeps the result as a profile, which fmm-run and fmm-predict use.",
                                 .tables = tables};
 
@@ -58,10 +59,10 @@ static void end_progress(void) {
 
 /* ---- what it does ---- */
 
-static fmm_status choose_path(const char *asked, const char *fingerprint, char path[512]) {
+static fmm_status choose_path(const char *asked, const char *fingerprint, int gpu_sms, char path[512]) {
   const char *named = asked ? asked : getenv("FMM_PROFILE");
   if (!named || !*named) { /* the one place whose directories are made: a misspelt one of the user's is not */
-    FMM_TRY(fmm_profile_user_path(fingerprint, path));
+    FMM_TRY(fmm_profile_user_path(fingerprint, gpu_sms, path));
     return fmm_file_make_parents(path);
   }
   if (strlen(named) >= 512) return FMM_FAIL(FMM_ERR_ARGUMENT, "the profile's path is longer than 511 bytes (%.60s...)", named);
@@ -75,11 +76,11 @@ static fmm_status measure(const calibrate_options *o) {
   fmm_machine machine;
   fmm_topology topology;
   fmm_fingerprint(fingerprint);
-  FMM_TRY(choose_path(o->profile, fingerprint, path));
+  FMM_TRY(choose_path(o->profile, fingerprint, (int)o->gpu_sms, path));
   FMM_TRY(fmm_file_check_writable(path)); /* before minutes of work, not after */
   FMM_TRY(fmm_topology_read(&topology));
   fmm_cli_say("measuring with %d thread%s, effort %s", threads, threads == 1 ? "" : "s", fmm_effort_name((fmm_effort)o->effort));
-  fmm_status status = fmm_calibrate((fmm_effort)o->effort, threads, show_progress, NULL, &machine);
+  fmm_status status = fmm_calibrate((fmm_effort)o->effort, threads, (int)o->gpu_sms, show_progress, NULL, &machine);
   end_progress();
   FMM_TRY(status);
   FMM_TRY(fmm_profile_save(path, &machine));
@@ -98,7 +99,7 @@ static fmm_status show(const calibrate_options *o) {
   int found = 0;
   fmm_machine machine;
   fmm_fingerprint(fingerprint);
-  FMM_TRY(fmm_profile_find(o->profile, fingerprint, path, &found));
+  FMM_TRY(fmm_profile_find(o->profile, fingerprint, (int)o->gpu_sms, path, &found));
   if (!found)
     return FMM_FAIL(FMM_ERR_PROFILE, "there is no profile of this machine (fingerprint %s) yet; run fmm-calibrate, which takes 10 s with --effort quick", fingerprint);
   FMM_TRY(fmm_profile_load(path, &machine));

@@ -39,7 +39,7 @@ static fmm_status take_machine(fmm_prediction_run *run) {
   run->threads = (int)o->c.threads;
   if (o->machine) return fmm_profile_load(o->machine, &run->machine);
   FMM_TRY(fmm_cores_grant((int)o->c.threads, o->c.oversubscribe, &run->threads));
-  FMM_TRY(fmm_profile_obtain(o->c.profile, announce, NULL, run, &run->machine));
+  FMM_TRY(fmm_profile_obtain(o->c.profile, (int)o->c.gpu_sms, announce, NULL, run, &run->machine));
   return fmm_node_gpu(0, (int)o->c.gpu_sms, &run->machine); /* as a plan of this process will find it */
 }
 

@@ -34,8 +34,8 @@ static void without_a_profile_the_machine_is_measured_once_and_kept(void **state
   char fingerprint[FMM_FINGERPRINT_CHARS], path[512];
   size_t before = fmm_memory_now();
   fmm_fingerprint(fingerprint);
-  assert_ok(fmm_profile_user_path(fingerprint, path));
-  assert_ok(fmm_profile_obtain(NULL, hear, NULL, NULL, &first));
+  assert_ok(fmm_profile_user_path(fingerprint, 0, path));
+  assert_ok(fmm_profile_obtain(NULL, 0, hear, NULL, NULL, &first));
   assert_int_equal(fmm_memory_now(), before);
   assert_string_equal(first.path, path);
   assert_non_null(strstr(said, "no profile"));
@@ -51,7 +51,7 @@ static void without_a_profile_the_machine_is_measured_once_and_kept(void **state
   }
 
   said[0] = 0;
-  assert_ok(fmm_profile_obtain(NULL, hear, NULL, NULL, &second));
+  assert_ok(fmm_profile_obtain(NULL, 0, hear, NULL, NULL, &second));
   assert_string_equal(said, ""); /* loaded, not measured */
   assert_true(second.device[FMM_DEVICE_CPU].memory_bytes_per_s.value == first.device[FMM_DEVICE_CPU].memory_bytes_per_s.value);
   assert_true(second.device[FMM_DEVICE_CPU].constant[FMM_PHASE_VLIST][0].value == first.device[FMM_DEVICE_CPU].constant[FMM_PHASE_VLIST][0].value);
@@ -67,14 +67,14 @@ static void a_calibration_stops_when_asked(void **state) {
   int calls = 0;
   size_t before = fmm_memory_now();
   fmm_machine machine = {.schema = -7};
-  assert_int_equal(fmm_calibrate(FMM_EFFORT_QUICK, 1, stop_at_second, &calls, &machine), FMM_ERR_INTERRUPTED);
+  assert_int_equal(fmm_calibrate(FMM_EFFORT_QUICK, 1, 0, stop_at_second, &calls, &machine), FMM_ERR_INTERRUPTED);
   assert_int_equal(machine.schema, -7);
   assert_int_equal(fmm_memory_now(), before);
 }
 
 static void foreign_and_damaged_profiles_are_refused_and_not_replaced(void **state) {
   fmm_machine machine;
-  assert_int_equal(fmm_profile_obtain(FMM_TEST_MACHINES "/cpu-2-cores.json", hear, NULL, NULL, &machine), FMM_ERR_PROFILE);
+  assert_int_equal(fmm_profile_obtain(FMM_TEST_MACHINES "/cpu-2-cores.json", 0, hear, NULL, NULL, &machine), FMM_ERR_PROFILE);
   assert_non_null(strstr(fmm_last_error(), "cpu-2-cores.json"));
   assert_non_null(strstr(fmm_last_error(), "fmm-calibrate"));
   char path[PATH_MAX + 16];
@@ -82,7 +82,7 @@ static void foreign_and_damaged_profiles_are_refused_and_not_replaced(void **sta
   FILE *f = fopen(path, "w");
   fputs("{\"schema\": 1", f);
   fclose(f);
-  assert_int_equal(fmm_profile_obtain(path, hear, NULL, NULL, &machine), FMM_ERR_PROFILE);
+  assert_int_equal(fmm_profile_obtain(path, 0, hear, NULL, NULL, &machine), FMM_ERR_PROFILE);
   assert_string_equal(said, "");
 }
 

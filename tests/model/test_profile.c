@@ -192,34 +192,46 @@ static void foreign_profile_is_refused(void **state) {
 }
 
 static void profiles_are_sought_by_option_environment_user_system(void **state) {
-  char path[512] = "untouched", expected[512];
+  char path[512] = "untouched", expected[512], part[512];
   int found = -1;
   setenv("XDG_STATE_HOME", directory, 1);
   unsetenv("FMM_PROFILE");
-  assert_ok(fmm_profile_find(NULL, "no-such-machine", path, &found));
+  assert_ok(fmm_profile_find(NULL, "no-such-machine", 0, path, &found));
   assert_int_equal(found, 0);
-  assert_ok(fmm_profile_user_path("abc", expected));
+  assert_ok(fmm_profile_user_path("abc", 0, expected));
   assert_non_null(strstr(expected, "/hybridfmm/abc.json"));
   fmm_machine m = odd_machine();
   assert_int_equal(fmm_profile_save(expected, &m), FMM_ERR_FILE); /* no directory yet, and none is made unasked */
   assert_ok(fmm_file_make_parents(expected));
   assert_ok(fmm_profile_save(expected, &m));
-  assert_ok(fmm_profile_find(NULL, "abc", path, &found));
+  assert_ok(fmm_profile_find(NULL, "abc", 0, path, &found));
   assert_true(found);
   assert_string_equal(path, expected);
+  assert_ok(fmm_profile_find(NULL, "abc", 8, path, &found)); /* a part of the GPU without a profile of its own */
+  assert_true(found);
+  assert_string_equal(path, expected);
+  assert_ok(fmm_profile_user_path("abc", 8, part));
+  assert_non_null(strstr(part, "/hybridfmm/abc-8.json"));
+  assert_ok(fmm_profile_save(part, &m));
+  assert_ok(fmm_profile_find(NULL, "abc", 8, path, &found));
+  assert_string_equal(path, part);
+  assert_ok(fmm_profile_find(NULL, "abc", 16, path, &found));
+  assert_string_equal(path, expected);
+  assert_ok(fmm_profile_find(NULL, "abc", 0, path, &found));
+  assert_string_equal(path, expected);
   setenv("FMM_PROFILE", "/nonexistent.json", 1);
-  assert_int_equal(fmm_profile_find(NULL, "abc", path, &found), FMM_ERR_PROFILE);
+  assert_int_equal(fmm_profile_find(NULL, "abc", 0, path, &found), FMM_ERR_PROFILE);
   setenv("FMM_PROFILE", file, 1), fresh();
-  assert_ok(fmm_profile_find(NULL, "abc", path, &found));
+  assert_ok(fmm_profile_find(NULL, "abc", 0, path, &found));
   assert_string_equal(path, file);
-  assert_ok(fmm_profile_find(expected, "abc", path, &found));
+  assert_ok(fmm_profile_find(expected, "abc", 0, path, &found));
   assert_string_equal(path, expected);
   unsetenv("FMM_PROFILE");
   setenv("XDG_STATE_HOME", "relative", 1), setenv("HOME", "/home/somebody", 1);
-  assert_ok(fmm_profile_user_path("abc", path));
+  assert_ok(fmm_profile_user_path("abc", 0, path));
   assert_string_equal(path, "/home/somebody/.local/state/hybridfmm/abc.json");
   unsetenv("HOME");
-  assert_int_equal(fmm_profile_user_path("abc", path), FMM_ERR_PROFILE);
+  assert_int_equal(fmm_profile_user_path("abc", 0, path), FMM_ERR_PROFILE);
 }
 
 static void nominal_machine_is_valid_and_has_no_gpu(void **state) {
