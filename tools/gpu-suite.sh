@@ -37,12 +37,13 @@ block() { # title, command...
   say ""
   say "## $title"
   say '```'
-  say "\$ ${*//$build\//}"
+  say "\$ ${shown:-${*//$build\//}}"
   if [ "$(type -t "$1")" = function ]; then "$@"; else timeout 240 "$@"; fi 2>&1 | tail -60 | tee -a "$report"
   local rc=${PIPESTATUS[0]}
   say '```'
   [ "$rc" -eq 0 ] || failed="$failed; $title (exit $rc)"
 }
+shown=
 show_check() { # what a check in the background printed, but for its times
   grep -vE '^ *(set-up|last run|together|up|ulist|xlist|vlist|down|wlist|sum) ' "$work/check.$1"
   return "$(cat "$work/check.$1.rc")"
@@ -94,7 +95,10 @@ CASES
       ( timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 "$b" ${checks[$i]} runs=1 samples=10 >"$work/check.$i" 2>&1; echo $? >"$work/check.$i.rc" ) &
     done
     wait
-    for i in "${!checks[@]}"; do block "compute-sanitizer $tool, ${checks[$i]}" show_check "$i"; done
+    for i in "${!checks[@]}"; do
+      shown="compute-sanitizer --tool $tool --error-exitcode 9 tools/bench-gpu ${checks[$i]} runs=1 samples=10"
+      block "compute-sanitizer $tool, ${checks[$i]}" show_check "$i"
+    done
   done
 fi
 say ""
