@@ -38,6 +38,7 @@ INLINE void NAME(axis_forward)(const fmm_vlist_shape *s, const REAL *in, int64_t
   const REAL *cosine = s->cosine, *sine = s->sine;
   NAME(octet) sr[LIMIT], si[LIMIT], dr[LIMIT], di[LIMIT];
   int half = s->half, p = s->order;
+  NAME(octet) re = {0}, im = {0};
   for (int h = 0; h < half; h++) {
     const REAL *above = in + (p - 1 - h) * in_stride, *below = in + h * in_stride;
     NAME(octet) ar = NAME(get)(above), ai = NAME(get)(above + 8), br = NAME(get)(below), bi = NAME(get)(below + 8);
@@ -46,21 +47,33 @@ INLINE void NAME(axis_forward)(const fmm_vlist_shape *s, const REAL *in, int64_t
     si[h] = centre ? ai : ai + bi;
     dr[h] = ar - br;
     di[h] = ai - bi;
+    re += sr[h], im += si[h];
   }
-  for (int k = 0; k < p; k++) {
-    NAME(octet) a = {0}, b = {0}, c = {0}, e = {0};
+  NAME(put)(out, re);
+  NAME(put)(out + 8, im);
+  for (int k = 1; k < p; k += 2) { /* two frequencies at a time: a value once loaded serves both */
+    int last = k + 1 < p ? k + 1 : k;
+    const REAL *c0 = cosine + k * half, *s0 = sine + k * half, *c1 = cosine + last * half, *s1 = sine + last * half;
+    NAME(octet) a0 = {0}, b0 = {0}, r0 = {0}, e0 = {0}, a1 = {0}, b1 = {0}, r1 = {0}, e1 = {0};
     for (int h = 0; h < half; h++) {
-      REAL ch = cosine[k * half + h], sh = sine[k * half + h];
-      a += ch * sr[h];
-      c += ch * si[h];
-      b += sh * di[h];
-      e += sh * dr[h];
+      a0 += c0[h] * sr[h];
+      a1 += c1[h] * sr[h];
+      r0 += c0[h] * si[h];
+      r1 += c1[h] * si[h];
+      b0 += s0[h] * di[h];
+      b1 += s1[h] * di[h];
+      e0 += s0[h] * dr[h];
+      e1 += s1[h] * dr[h];
     }
-    NAME(put)(out + k * out_stride, a + b);
-    NAME(put)(out + k * out_stride + 8, c - e);
-    if (k == 0 || only_positive) continue;
-    NAME(put)(out + (s->grid - k) * out_stride, a - b);
-    NAME(put)(out + (s->grid - k) * out_stride + 8, c + e);
+    NAME(put)(out + k * out_stride, a0 + b0);
+    NAME(put)(out + k * out_stride + 8, r0 - e0);
+    NAME(put)(out + last * out_stride, a1 + b1);
+    NAME(put)(out + last * out_stride + 8, r1 - e1);
+    if (only_positive) continue;
+    NAME(put)(out + (s->grid - k) * out_stride, a0 - b0);
+    NAME(put)(out + (s->grid - k) * out_stride + 8, r0 + e0);
+    NAME(put)(out + (s->grid - last) * out_stride, a1 - b1);
+    NAME(put)(out + (s->grid - last) * out_stride + 8, r1 + e1);
   }
 }
 
@@ -70,30 +83,39 @@ INLINE void NAME(axis_inverse)(const fmm_vlist_shape *s, const REAL *in, int64_t
   const REAL *cosine = s->cosine, *sine = s->sine;
   NAME(octet) pr[FMM_MAX_ORDER], pi[FMM_MAX_ORDER], mr[FMM_MAX_ORDER], mi[FMM_MAX_ORDER];
   int half = s->half, p = s->order;
-  for (int k = 0; k < p; k++) {
+  const NAME(octet) re = NAME(get)(in), im = NAME(get)(in + 8);
+  for (int k = 1; k < p; k++) {
     const REAL *plus = in + k * in_stride, *minus = in + (s->grid - k) * in_stride;
     NAME(octet) ar = NAME(get)(plus), ai = NAME(get)(plus + 8), br = {0}, bi = {0};
-    if (k && !only_positive) br = NAME(get)(minus), bi = NAME(get)(minus + 8);
-    if (k && only_positive) ar += ar, ai += ai;
+    if (only_positive) ar += ar, ai += ai;
+    else br = NAME(get)(minus), bi = NAME(get)(minus + 8);
     pr[k] = ar + br;
     pi[k] = ai + bi;
     mr[k] = ar - br;
     mi[k] = ai - bi;
   }
-  for (int h = 0; h < half; h++) {
-    NAME(octet) a = {0}, b = {0}, c = {0}, e = {0};
-    for (int k = 0; k < p; k++) {
-      REAL ch = cosine[k * half + h], sh = sine[k * half + h];
-      a += ch * pr[k];
-      c += ch * pi[k];
-      b += sh * mi[k];
-      e += sh * mr[k];
+  for (int h = 0; h < half; h += 2) { /* two points at a time */
+    int last = h + 1 < half ? h + 1 : h;
+    NAME(octet) a0 = re, b0 = {0}, r0 = im, e0 = {0}, a1 = re, b1 = {0}, r1 = im, e1 = {0};
+    for (int k = 1; k < p; k++) {
+      const REAL *ch = cosine + k * half, *sh = sine + k * half;
+      a0 += ch[h] * pr[k];
+      a1 += ch[last] * pr[k];
+      r0 += ch[h] * pi[k];
+      r1 += ch[last] * pi[k];
+      b0 += sh[h] * mi[k];
+      b1 += sh[last] * mi[k];
+      e0 += sh[h] * mr[k];
+      e1 += sh[last] * mr[k];
     }
-    NAME(put)(out + (p - 1 - h) * out_stride, a - b);
-    NAME(put)(out + (p - 1 - h) * out_stride + 8, c + e);
-    if (2 * h == p - 1) continue;
-    NAME(put)(out + h * out_stride, a + b);
-    NAME(put)(out + h * out_stride + 8, c - e);
+    NAME(put)(out + (p - 1 - h) * out_stride, a0 - b0);
+    NAME(put)(out + (p - 1 - h) * out_stride + 8, r0 + e0);
+    NAME(put)(out + h * out_stride, a0 + b0); /* the centre: the same, its sine is 0 */
+    NAME(put)(out + h * out_stride + 8, r0 - e0);
+    NAME(put)(out + (p - 1 - last) * out_stride, a1 - b1);
+    NAME(put)(out + (p - 1 - last) * out_stride + 8, r1 + e1);
+    NAME(put)(out + last * out_stride, a1 + b1);
+    NAME(put)(out + last * out_stride + 8, r1 - e1);
   }
 }
 
@@ -122,6 +144,14 @@ INLINE void NAME(row_inverse)(const fmm_vlist_shape *s, const REAL *in, int kz, 
   }
 }
 
+/* The same frequency of a parent a little later: neighbours in memory are a whole transform apart in time, and each is a miss of all caches. */
+enum { NAME(AHEAD) = 2 };
+INLINE void NAME(prefetch)(const REAL *value, int write) {
+  for (size_t line = 0; line < 16 * REAL_BYTES; line += 64)
+    if (write) __builtin_prefetch((const char *)(value + 16 * NAME(AHEAD)) + line, 1);
+    else __builtin_prefetch((const char *)(value + 16 * NAME(AHEAD)) + line, 0);
+}
+
 /* scratch: [ix][iy][16], then [ix][ky][16]. */
 static void NAME(forward)(const fmm_vlist_shape *s, const void *points, int kz, void *out, int64_t stride, void *scratch) {
   int p = s->order, grid = s->grid;
@@ -130,17 +160,23 @@ static void NAME(forward)(const fmm_vlist_shape *s, const void *points, int kz, 
     for (int i = 0; i < p * p; i++)
       NAME(row_forward)(s, (const REAL *)points + 8 * (int64_t)s->row_first[i] + lane, s->row_count[i], kz, rows + 16 * i + lane);
     for (int ix = 0; ix < p; ix++) NAME(axis_forward)(s, rows + 16 * ix * p + lane, 16, planes + 16 * ix * grid + lane, 16, 0);
-    for (int ky = 0; ky < grid; ky++)
-      NAME(axis_forward)(s, planes + 16 * ky + lane, 16 * grid, (REAL *)out + ky * stride + lane, grid * stride, kz == 0);
+  }
+  for (int ky = 0; ky < grid; ky++) {
+    REAL *to = (REAL *)out + ky * stride;
+    for (int kx = 0; kx < (kz ? grid : p); kx++) NAME(prefetch)(to + kx * grid * stride, 1);
+    for (int lane = 0; lane < 8; lane += NAME(OCTET)) NAME(axis_forward)(s, planes + 16 * ky + lane, 16 * grid, to + lane, grid * stride, kz == 0);
   }
 }
 
 static void NAME(inverse)(const fmm_vlist_shape *s, const void *in, int64_t stride, int kz, void *points, void *scratch) {
   int p = s->order, grid = s->grid;
   REAL *rows = scratch, *planes = rows + 16 * p * p;
+  for (int ky = 0; ky < grid; ky++) {
+    const REAL *from = (const REAL *)in + ky * stride;
+    for (int kx = 0; kx < (kz ? grid : p); kx++) NAME(prefetch)(from + kx * grid * stride, 0);
+    for (int lane = 0; lane < 8; lane += NAME(OCTET)) NAME(axis_inverse)(s, from + lane, grid * stride, planes + 16 * ky + lane, 16 * grid, kz == 0);
+  }
   for (int lane = 0; lane < 8; lane += NAME(OCTET)) {
-    for (int ky = 0; ky < grid; ky++)
-      NAME(axis_inverse)(s, (const REAL *)in + ky * stride + lane, grid * stride, planes + 16 * ky + lane, 16 * grid, kz == 0);
     for (int ix = 0; ix < p; ix++) NAME(axis_inverse)(s, planes + 16 * ix * grid + lane, 16, rows + 16 * ix * p + lane, 16, 0);
     for (int i = 0; i < p * p; i++)
       NAME(row_inverse)(s, rows + 16 * i + lane, kz, s->row_count[i], (REAL *)points + 8 * (int64_t)s->row_first[i] + lane);
