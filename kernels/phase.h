@@ -44,7 +44,7 @@ typedef struct fmm_phase_impl {
   const char *name;              /* "ulist_cpu_avx2" */
   fmm_status (*reserve)(fmm_state *state);  /* may be NULL */
   void (*release)(fmm_state *state);        /* may be NULL */
-  size_t (*bytes)(const fmm_state *state);  /* workspace that reserve takes; may be NULL */
+  size_t (*bytes)(const fmm_state *state);  /* workspace that reserve took; may be NULL */
   /* Rows [begin, end) of the phase's list; up and down: [0, n_boxes) only, level by level inside. Starts its own OpenMP team of
    * state->threads threads (CPU). Never fails but by device faults. */
   fmm_status (*run)(fmm_state *state, int64_t row_begin, int64_t row_end);

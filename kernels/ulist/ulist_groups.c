@@ -1,18 +1,24 @@
-/* Groups of rows by number of points, and the mates of their entries. */
+/* Groups of rows by number of points, the mates of their entries, and the halos' lay-out. */
 #include "kernels/ulist/ulist_groups.h"
 
 /* Enough groups for tens of threads; enough points that most neighbours are inside (a cube of m^3 leaves holds ((3m-2)/3m)^3 of its pairs). */
 enum { MOST_GROUPS = 128, LEAST_POINTS = 2048 };
 
-static void cut_groups(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u) {
+static int64_t points_of(const fmm_tree *tree, const fmm_rows *u, int32_t row) {
+  return tree->target_end[u->row[row]] - tree->target_begin[u->row[row]];
+}
+
+/* First rows of the groups; returns how many there are. begin: n_rows + 1. */
+static int32_t cut_groups(int32_t *begin, const fmm_tree *tree, const fmm_rows *u) {
   int64_t limit = tree->targets.n / MOST_GROUPS, points = 0;
+  int32_t n = 0;
   if (limit < LEAST_POINTS) limit = LEAST_POINTS;
-  groups->n_groups = 0;
   for (int32_t row = 0; row < u->n_rows; row++) {
-    if (row == 0 || points >= limit) groups->begin[groups->n_groups++] = row, points = 0;
-    points += tree->target_end[u->row[row]] - tree->target_begin[u->row[row]];
+    if (row == 0 || points >= limit) begin[n++] = row, points = 0;
+    points += points_of(tree, u, row);
   }
-  groups->begin[groups->n_groups] = u->n_rows;
+  begin[n] = u->n_rows;
+  return n;
 }
 
 static int has_entry(const fmm_rows *u, int32_t row, int32_t box) {
@@ -21,13 +27,62 @@ static int has_entry(const fmm_rows *u, int32_t row, int32_t box) {
   return 0;
 }
 
-static void find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int32_t *row_of_box, int32_t group) {
-  int32_t begin = groups->begin[group], end = groups->begin[group + 1];
-  for (int32_t row = begin; row < end; row++)
-    for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
-      int32_t other = row_of_box[u->entry[e]];
-      if (other >= begin && other < end && other != row && has_entry(u, other, u->row[row])) groups->mate[e] = other;
+static void find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int32_t *row_of_box, int32_t row) {
+  for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
+    int32_t other = row_of_box[u->entry[e]];
+    groups->mate[e] = other >= 0 && other != row && has_entry(u, other, u->row[row]) ? other : -1;
+  }
+}
+
+/* Places of the leaves outside that each group reaches, in the order in which it does. seen: n_rows, -1: place of a row in the present halo, as halo_begin +
+ * place. Returns how many parts there are, and counts them by row in part_offset[row + 1]. */
+static int64_t place_halos(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int64_t *seen) {
+  int64_t points = 0, parts = 0;
+  for (int32_t g = 0; g < groups->n_groups; g++) {
+    groups->halo_begin[g] = points;
+    for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
+      int32_t mate = groups->mate[e];
+      groups->place[e] = -1;
+      if (mate < groups->begin[g + 1]) continue;
+      if (seen[mate] < groups->halo_begin[g]) {
+        seen[mate] = points, points += points_of(tree, u, mate);
+        groups->part_offset[mate + 1]++, parts++;
+      }
+      groups->place[e] = (int32_t)(seen[mate] - groups->halo_begin[g]);
     }
+  }
+  groups->halo_begin[groups->n_groups] = points;
+  return parts;
+}
+
+/* Parts by row: part_offset[row + 1] holds their number, then their end. last: n_rows, -1: the last group that was given to a row. */
+static void sort_parts(fmm_ulist_groups *groups, const fmm_rows *u, int64_t *last) {
+  for (int32_t row = 0; row < u->n_rows; row++) groups->part_offset[row + 1] += groups->part_offset[row], last[row] = -1;
+  for (int32_t g = groups->n_groups - 1; g >= 0; g--) /* from the back, filling each row's parts from their end */
+    for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
+      int32_t mate = groups->mate[e];
+      if (mate < groups->begin[g + 1] || last[mate] == g) continue;
+      last[mate] = g;
+      groups->part[--groups->part_offset[mate + 1]] = (fmm_ulist_part){g, groups->place[e]};
+    }
+  for (int32_t row = 0; row < u->n_rows; row++) groups->part_offset[row] = groups->part_offset[row + 1]; /* begins now: one down */
+}
+
+static fmm_status make_halos(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u) {
+  int64_t *seen = NULL;
+  fmm_status status = FMM_OK;
+  FMM_CHECK(FMM_ALLOCATE(&groups->halo_begin, groups->n_groups + 1, "U list halos"));
+  FMM_CHECK(FMM_ALLOCATE_ZERO(&groups->part_offset, (int64_t)u->n_rows + 1, "U list halos"));
+  FMM_CHECK(FMM_ALLOCATE(&groups->place, u->n_entries, "U list halos"));
+  FMM_CHECK(FMM_ALLOCATE(&seen, u->n_rows, "U list halos"));
+  for (int32_t row = 0; row < u->n_rows; row++) seen[row] = -1;
+  int64_t parts = place_halos(groups, tree, u, seen);
+  FMM_CHECK(FMM_ALLOCATE(&groups->part, parts, "U list halos"));
+  sort_parts(groups, u, seen);
+  groups->part_offset[u->n_rows] = parts;
+done:
+  FMM_FREE(&seen);
+  return status;
 }
 
 fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int threads) {
@@ -35,16 +90,15 @@ fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tre
   fmm_status status = FMM_OK;
   *groups = (fmm_ulist_groups){.n_groups = 0};
   FMM_CHECK(FMM_ALLOCATE(&groups->begin, u->n_rows + 1, "U list groups"));
+  groups->n_groups = cut_groups(groups->begin, tree, u);
+  if (!tree->same_points) goto done;
   FMM_CHECK(FMM_ALLOCATE(&groups->mate, u->n_entries, "U list mates"));
   FMM_CHECK(FMM_ALLOCATE(&row_of_box, tree->n_boxes, "rows of boxes"));
-  cut_groups(groups, tree, u);
-  for (int64_t e = 0; e < u->n_entries; e++) groups->mate[e] = -1;
   for (int32_t box = 0; box < tree->n_boxes; box++) row_of_box[box] = -1;
   for (int32_t row = 0; row < u->n_rows; row++) row_of_box[u->row[row]] = row;
-  if (tree->same_points) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int32_t group = 0; group < groups->n_groups; group++) find_mates(groups, u, row_of_box, group);
-  }
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
+  for (int32_t row = 0; row < u->n_rows; row++) find_mates(groups, u, row_of_box, row);
+  FMM_CHECK(make_halos(groups, tree, u));
 done:
   FMM_FREE(&row_of_box);
   if (status != FMM_OK) fmm_ulist_groups_free(groups);
@@ -54,6 +108,13 @@ done:
 void fmm_ulist_groups_free(fmm_ulist_groups *groups) {
   FMM_FREE(&groups->begin);
   FMM_FREE(&groups->mate);
+  FMM_FREE(&groups->place);
+  FMM_FREE(&groups->halo_begin);
+  FMM_FREE(&groups->part_offset);
+  FMM_FREE(&groups->part);
 }
 
-size_t fmm_ulist_groups_bytes(const fmm_rows *u) { return ((size_t)u->n_entries + (size_t)u->n_rows + 1) * sizeof(int32_t); }
+size_t fmm_ulist_groups_bytes(const fmm_ulist_groups *groups) {
+  return fmm_memory_bytes(groups->begin) + fmm_memory_bytes(groups->mate) + fmm_memory_bytes(groups->place) + fmm_memory_bytes(groups->halo_begin) +
+         fmm_memory_bytes(groups->part_offset) + fmm_memory_bytes(groups->part);
+}

@@ -1,18 +1,27 @@
-/* Groups of U-list rows within which pairs of leaves are summed in both directions at once.
+/* Groups of U-list rows, and the pairs of leaves that are summed in both directions at once.
  * A group is a run of neighbouring leaves (rows are in Morton order) with about 1/128 of the points, fixed by the tree alone; one thread
- * sums a group, so that its leaves may write onto each other. Pairs across groups stay one-sided. */
+ * sums a group, so that its leaves may write onto each other. Of two leaves in different groups the one with the lower row sums both
+ * directions too, and puts what it has for the other into its group's halo: a copy of the values of all outside leaves that the group
+ * reaches so. When all groups are done, every leaf adds what the halos hold for it, in the order of the groups: the same bits for any number of threads. */
 #ifndef FMM_ULIST_GROUPS_H
 #define FMM_ULIST_GROUPS_H
 #include "runtime/lists.h"
 
+/* A leaf's part of a group's halo. */
+typedef struct fmm_ulist_part { int32_t group, place; /* its first point among the halo's */ } fmm_ulist_part;
+
 typedef struct fmm_ulist_groups {
   int32_t n_groups;
-  int32_t *begin; /* n_groups + 1: first row of each */
-  int32_t *mate;  /* one an entry of lists->u: row of the entry's leaf where it is in the same group and has this row's leaf in its list; else -1 */
+  int32_t *begin;       /* n_groups + 1: first row of each */
+  int32_t *mate;        /* one an entry of lists->u: row of the entry's leaf where that has this row's leaf in its list; else -1 */
+  int32_t *place;       /* one an entry: the mate's first point in the halo of this row's group, where it is in a later group */
+  int64_t *halo_begin;  /* n_groups + 1: first halo point of each group */
+  int64_t *part_offset; /* n_rows + 1: parts of a row, by ascending group */
+  fmm_ulist_part *part;
 } fmm_ulist_groups;
 
-/* Where targets are the sources; otherwise there are groups but no mates. Release with fmm_ulist_groups_free. */
+/* Where targets are the sources; otherwise there are groups but no mates and no halos. Release with fmm_ulist_groups_free. */
 fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int threads);
 void fmm_ulist_groups_free(fmm_ulist_groups *groups);
-size_t fmm_ulist_groups_bytes(const fmm_rows *u);
+size_t fmm_ulist_groups_bytes(const fmm_ulist_groups *groups);
 #endif
