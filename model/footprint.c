@@ -39,6 +39,17 @@ static double device_operators(const fmm_counts *c, const fmm_pair_info *pair, d
   return sets * one;
 }
 
+/* Mates, places and halos of the U list (kernels/ulist/ulist_groups.h). Leaves that fill d dimensions have 3^d neighbours; a group of m^d leaves
+ * has half of the layer around it in its halo, the layer being thinner by those groups that lie at the border. */
+static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair) {
+  double entries = c->total[FMM_PHASE_ULIST].entries, leaves = (double)c->n_leaves, points = (double)c->n_targets;
+  if (!c->same_points) return 0;
+  if (!pair->symmetric || c->n_columns > 1 || entries < 2 * leaves) return 8 * entries;
+  double groups = fmax(1, fmin(128, points / 2048)), d = log(entries / leaves) / log(3);
+  double edge = pow(leaves / groups, 1 / d), layer = pow(1 + 2 * (1 - pow(groups, -1 / d)) / edge, d) - 1;
+  return 8 * entries + 8 * pair->outputs * (c->gradient ? 4 : 1) * 0.5 * layer * points;
+}
+
 /* Two spectra (sources, targets) of the eight children of every parent, for `planes` of the order's frequencies kz; sums between slabs where these are not all. */
 static double device_spectra(const fmm_counts *c, const fmm_pair_info *pair, double complex_bytes, double planes) {
   double grid = 2 * c->order - 1, parents = (double)(c->n_boxes - c->n_leaves), parts = c->n_columns * pair->equivalent_components;
@@ -69,11 +80,12 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   f.tree = (double)c->n_boxes * BYTES_A_BOX + (double)c->n_leaves * BYTES_A_LEAF;
   f.lists = list_bytes(c);
   f.planes = (double)c->n_sources * (fmm_source_bytes(&what) - 24) + (double)c->n_targets * (fmm_target_bytes(&what) - 24);
+  f.workspace = ulist_bytes(c, pair);
   if (has_far_field(c)) {
     int sets = pair->has_degree ? 1 : c->n_levels;
     f.expansions = 3 * (double)c->n_boxes * box.box_bytes;
     f.operators = sets * (2 * (box.leaf_operator_bytes / 2 + box.parent_operator_bytes) + v.operator_bytes);
-    f.workspace = fmm_vlist_workspace_bytes(&what, vlist_precision == FMM_PRECISION_SINGLE ? sizeof(float) : sizeof(double), (double)(c->n_boxes - c->n_leaves), threads) + 2.0 * threads * BLOCKS_A_THREAD * LANES * 8 * fmm_count_unknowns(&what);
+    f.workspace += fmm_vlist_workspace_bytes(&what, vlist_precision == FMM_PRECISION_SINGLE ? sizeof(float) : sizeof(double), (double)(c->n_boxes - c->n_leaves), threads) + 2.0 * threads * BLOCKS_A_THREAD * LANES * 8 * fmm_count_unknowns(&what);
   }
   f.host = f.points + f.tree + f.lists + f.planes + f.expansions + f.operators + f.workspace;
   double on_gpu = 0;
