@@ -234,9 +234,11 @@ fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MA
   struct { fmm_operators o; chain c[2]; } *w = NULL;
   if (pair->info->has_degree) half_width = 1;
   FMM_TRY(FMM_ALLOCATE_ZERO(&w, 1, "operator chains"));
-  fmm_blas_single_thread_begin();
-  fmm_status status = make_maps(&w->o, pair, params, order, half_width, threads);
-  fmm_blas_single_thread_end();
+  fmm_status status = fmm_blas_single_thread_begin(threads);
+  if (status == FMM_OK) {
+    status = make_maps(&w->o, pair, params, order, half_width, threads);
+    fmm_blas_single_thread_end();
+  }
   if (status == FMM_OK) status = measure(&w->o, w->c, half_width, threads, error);
   for (int sign = 0; sign < 2; sign++) FMM_FREE(&w->c[sign].check);
   fmm_operators_clear(&w->o);

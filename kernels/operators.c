@@ -321,10 +321,12 @@ fmm_status fmm_operators_create(fmm_operators **operators, const fmm_pair *pair,
   if (n_levels < 0 || n_levels > FMM_MAX_LEVELS) return FMM_FAIL(FMM_ERR_ARGUMENT, "%d levels; at most %d", n_levels, FMM_MAX_LEVELS);
   fmm_operators *o = NULL;
   FMM_TRY(FMM_ALLOCATE_ZERO(&o, 1, "operators"));
-  fmm_blas_single_thread_begin();
   fmm_status status = fmm_operators_shape(o, pair, params, order);
-  if (status == FMM_OK) status = build(o, root_half_width, n_levels, threads);
-  fmm_blas_single_thread_end();
+  if (status == FMM_OK) status = fmm_blas_single_thread_begin(threads);
+  if (status == FMM_OK) {
+    status = build(o, root_half_width, n_levels, threads);
+    fmm_blas_single_thread_end();
+  }
   if (status != FMM_OK) fmm_operators_destroy(&o);
   else *operators = o;
   return status;

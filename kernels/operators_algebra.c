@@ -3,6 +3,8 @@
 #include <lapacke.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "kernels/operators_parts.h"
 
@@ -11,13 +13,37 @@ extern void openblas_set_num_threads(int threads) __attribute__((weak));
 extern int openblas_get_num_threads(void) __attribute__((weak));
 
 static pthread_mutex_t blas_mutex = PTHREAD_MUTEX_INITIALIZER;
-static int threads_before;
+static int threads_before, threads_served; /* those whose calls found room for their buffers */
 
-void fmm_blas_single_thread_begin(void) {
+/* OpenBLAS takes a buffer of 128 MiB (BUFFER_SIZE of common_x86_64.h) at a calling thread's first call and keeps it, and where address space is
+ * limited (ulimit -v) tries again for ever, as its own threads do from the start; so room for all is asked for beforehand, and for the heap of
+ * 64 MiB that a thread's first allocation reserves. Nothing of it is touched. */
+static fmm_status check_room(int threads) {
+  const size_t buffer = 129u << 20, heap = 64u << 20;
+  size_t own = openblas_get_num_threads && !threads_served ? (size_t)openblas_get_num_threads() - 1 : 0;
+  size_t bytes = threads > threads_served ? (size_t)(threads - threads_served) * (buffer + heap) + own * buffer : 0;
+  struct rlimit limit;
+  if (threads <= threads_served || getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return FMM_OK;
+  void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED)
+    return FMM_FAIL(FMM_ERR_MEMORY, "no memory for LAPACK's buffers (%zu bytes of address space for %d threads; the limit is %llu bytes); raise it (ulimit -v), or use fewer threads",
+                    bytes, threads, (unsigned long long)limit.rlim_cur);
+  munmap(room, bytes);
+  threads_served = threads;
+  return FMM_OK;
+}
+
+fmm_status fmm_blas_single_thread_begin(int threads) {
   pthread_mutex_lock(&blas_mutex);
-  if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+  fmm_status status = check_room(threads);
+  if (status != FMM_OK) {
+    pthread_mutex_unlock(&blas_mutex);
+    return status;
+  }
+  if (!openblas_set_num_threads || !openblas_get_num_threads) return FMM_OK;
   threads_before = openblas_get_num_threads();
   openblas_set_num_threads(1);
+  return FMM_OK;
 }
 
 void fmm_blas_single_thread_end(void) {

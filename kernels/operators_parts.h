@@ -7,8 +7,9 @@
 fmm_status fmm_small_svd(int m, double *a, double *ut, double *sigma, double *vt);
 /* c = a b, row-major: a rows x inner, b inner x columns. */
 void fmm_small_product(int rows, int columns, int inner, const double *a, const double *b, double *c);
-/* Between these, BLAS and LAPACK use one thread a call (the process's setting is restored at the end); one operator set at a time. */
-void fmm_blas_single_thread_begin(void);
+/* Between these, BLAS and LAPACK use one thread a call (the process's setting is restored at the end); one operator set at a time, made by
+ * that many of our threads. FMM_ERR_MEMORY where the process has no address space for them; then nothing has begun. */
+fmm_status fmm_blas_single_thread_begin(int threads);
 void fmm_blas_single_thread_end(void);
 
 /* Parts of fmm_operators_create: all but the levels; one level's translations without M2L (between the two calls above). */

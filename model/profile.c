@@ -12,7 +12,7 @@ static fmm_status parse(const char *path, json_t **root) {
   json_error_t error;
   fmm_status status = fmm_file_read_all(path, &text, &length);
   if (status == FMM_ERR_MEMORY) return status;
-  if (status != FMM_OK) return FMM_FAIL(FMM_ERR_PROFILE, "%s; give another --profile or run fmm-calibrate", fmm_last_error());
+  if (status != FMM_OK) return FMM_FAIL(FMM_ERR_PROFILE, "%s; name another profile, or run fmm-calibrate", fmm_last_error());
   json_t *parsed = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
   FMM_FREE(&text);
   if (!parsed)

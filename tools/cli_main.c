@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -45,11 +46,18 @@ void fmm_cli_say(const char *format, ...) {
   print_line("", text);
 }
 
+/* Where address space is limited, BLAS's exit handler may wait for ever for a thread of its own that waits for memory: passed over. */
+static int end(int code) {
+  struct rlimit limit;
+  if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY) fflush(NULL), _exit(code);
+  return code;
+}
+
 int fmm_cli_end(fmm_status status, int verbose) {
   if (status == FMM_OK && (fflush(stdout) || ferror(stdout)))
     status = FMM_FAIL(FMM_ERR_FILE, "standard output cannot be written: %s", strerror(errno));
-  if (status == FMM_OK) return 0;
+  if (status == FMM_OK) return end(0);
   print_line("error: ", fmm_last_error());
   if (verbose) fmm_cli_say("(%s, at %s)", fmm_status_name(status), fmm_last_error_where());
-  return fmm_status_exit_code(status);
+  return end(fmm_status_exit_code(status));
 }

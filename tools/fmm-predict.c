@@ -1,5 +1,6 @@
 /* fmm-predict: what an evaluation will take on this machine or another, before it runs: phases, schedules, leaf size, memory. */
 #include <string.h>
+#include <strings.h>
 
 #include "calib/calibrate.h"
 #include "predict.h"
@@ -31,7 +32,10 @@ static void announce(void *context, const char *line) {
 static fmm_status check(const fmm_predict_options *o) {
   if (o->machine && o->c.profile)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "both --machine '%s' and --profile '%s'; give one", o->machine, o->c.profile);
-  return o->plot ? fmm_file_check_writable(o->plot) : FMM_OK;
+  if (!o->plot) return FMM_OK;
+  const char *suffix = strrchr(o->plot, '.');
+  if (!suffix || strcasecmp(suffix, ".svg")) return FMM_FAIL(FMM_ERR_ARGUMENT, "--plot '%s': pictures are written to .svg", o->plot);
+  return fmm_file_check_writable(o->plot);
 }
 
 static fmm_status take_machine(fmm_prediction_run *run) {

@@ -136,6 +136,7 @@ static void impossible_requests_are_refused(void **state) {
   assert_refused(5, "", "--generate uniform --points 10 --schedule gpu --order 4 --machine '" FMM_TEST_MACHINES "/cpu-2-cores.json'", "gpu", "no usable GPU");
   assert_refused(2, "", "--generate uniform --points 10 --targets t.npy", "--targets", "t.npy");
   assert_refused(3, "", "absent.npy", "absent.npy", "");
+  assert_refused(2, "", "--generate uniform --points 10 --plot picture.png", "picture.png", ".svg");
   write_text("broken.json", "{\"schema\": 1");
   assert_refused(4, "", "--generate uniform --points 10 --machine broken.json", "broken.json", "damaged");
 }

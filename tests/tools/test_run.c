@@ -214,6 +214,21 @@ static void an_existing_output_survives_every_failure(void **state) {
   assert_refused(6, "", "--generate uniform --points 10 --output missing/old.npy", "missing/old.npy", "directory");
 }
 
+/* BLAS waits for address space for ever, in calls and at the end of the process: it is asked for beforehand, and not waited for. 1 and 127: the OpenMP
+ * runtime or the loader found none. Times are generous, for a busy machine. */
+static void with_little_address_space_it_ends_and_says_so(void **state) {
+  char before[64];
+#ifdef __SANITIZE_ADDRESS__
+  skip(); /* needs terabytes of it */
+#endif
+  for (int mib = 150; mib <= 750; mib += 150) {
+    snprintf(before, sizeof before, "ulimit -v %d; timeout 100", 1024 * mib);
+    run_after(before, "--generate uniform --points 20000 --threads 1 -q");
+    if (exit_code != 0 && exit_code != 1 && exit_code != 6 && exit_code != 127) fail_msg("%d MiB: exit code %d, %s", mib, exit_code, err);
+    if (exit_code == 6) assert_non_null(strstr(err, "no memory"));
+  }
+}
+
 static void a_full_standard_output_ends_with_6(void **state) {
   char line[512];
   snprintf(line, sizeof line, "'%s' --generate uniform --points 10 --json >/dev/full 2>.err", command_path);
@@ -302,6 +317,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(a_gpu_schedule_without_a_gpu_ends_with_5),
                                      cmocka_unit_test(without_a_usable_gpu_auto_says_why_and_runs),
                                      cmocka_unit_test(an_existing_output_survives_every_failure),
+                                     cmocka_unit_test(with_little_address_space_it_ends_and_says_so),
                                      cmocka_unit_test(a_full_standard_output_ends_with_6),
                                      cmocka_unit_test(signals_end_with_130_and_143_and_leave_nothing),
                                      cmocka_unit_test(bits_and_plan_id_are_the_same_for_any_number_of_threads),
