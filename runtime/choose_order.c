@@ -24,7 +24,10 @@ void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, 
   *search = (fmm_order_search){.options = options, .pair = pair, .half_width = 1, .margin = targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN,
                                .n_points = n_sources > n_targets ? n_sources : n_targets, .threads = threads, .expected_error = NAN};
   memcpy(search->params, params, sizeof search->params);
-  if (!pair->info->has_degree && !options->order) search->half_width = half_width(n_sources, sources, targets ? n_targets : 0, targets);
+  if (pair->info->has_degree || options->order) return;
+  /* In units of half the bounding cube's side, so that nothing overflows on the way; see scale_units of setup.c. */
+  double a = 1 / half_width(n_sources, sources, targets ? n_targets : 0, targets);
+  for (int i = 0; i < pair->info->n_params; i++) search->params[i] *= pow(a, pair->info->params[i].length_power);
 }
 
 fmm_status fmm_order_first(fmm_order_search *s, int *order) {

@@ -109,6 +109,17 @@ static void extreme_coordinates_keep_the_tolerance(void **state) {
   }
 }
 
+static void check_error(const fmm_options *o, int64_t n, const double *p, int64_t m, const double *targets);
+
+/* Lengths of 1e100 must not overflow where the order is measured: wrong by percents once. */
+static void extreme_units_keep_the_tolerance_of_kernels_with_a_length(void **state) {
+  fill(0, 1e100, 0);
+  fmm_param lambda = {"lambda", 1e-100};
+  fmm_options o = defaults(1e-5);
+  o.kernel = "yukawa", o.leaf_size = 60, o.n_params = 1, o.params[0] = lambda;
+  check_error(&o, N, points, 0, NULL);
+}
+
 static void check_error(const fmm_options *o, int64_t n, const double *p, int64_t m, const double *targets) {
   double e = worst_error(o, n, p, m, targets);
   if (!(e <= o->tolerance)) fail_msg("error %g, tolerance %g", e, o->tolerance);
@@ -352,7 +363,7 @@ static void options_out_of_range_are_refused_with_their_value(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tiny_numbers_of_points_are_exact), cmocka_unit_test(no_sources_gives_zero_at_every_target),
-      cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance),
+      cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance), cmocka_unit_test(extreme_units_keep_the_tolerance_of_kernels_with_a_length),
       cmocka_unit_test(targets_far_outside_the_sources_keep_the_tolerance), cmocka_unit_test(zero_densities_give_zero),
       cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
