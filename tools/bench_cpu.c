@@ -17,6 +17,7 @@
 #include "runtime/file.h"
 #include "runtime/generate.h"
 #include "runtime/plan.h"
+#include "tools/bench_options.h"
 
 enum { MAX_RUNS = 101 };
 #ifdef __clang__
@@ -37,25 +38,13 @@ typedef struct bench {
   double total_s[MAX_RUNS], phase_s[FMM_N_PHASES][MAX_RUNS], around_s[MAX_RUNS]; /* around: gathering, checking and scattering */
 } bench;
 
-static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
-static double median(int n, double *v) {
-  qsort(v, (size_t)n, sizeof *v, ascending);
-  return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
-}
-
-static const char *value_of(int argc, char **argv, const char *key, const char *otherwise) {
-  size_t length = strlen(key);
-  for (int i = 1; i < argc; i++)
-    if (!strncmp(argv[i], key, length) && argv[i][length] == '=') return argv[i] + length + 1;
-  return otherwise;
-}
 static double number_of(int argc, char **argv, const char *key, double otherwise) {
-  const char *text = value_of(argc, argv, key, NULL);
+  const char *text = fmm_bench_value(argc, argv, key, NULL);
   return text ? atof(text) : otherwise;
 }
 /* Index of the key's value among names, the first of which is the default. */
 static int choice_of(int argc, char **argv, const char *key, const char *const *names) {
-  const char *text = value_of(argc, argv, key, names[0]);
+  const char *text = fmm_bench_value(argc, argv, key, names[0]);
   for (int i = 0; names[i]; i++)
     if (!strcmp(text, names[i])) return i;
   fprintf(stderr, "bench-cpu: %s=%s is not known; %s is taken\n", key, text, names[0]);
@@ -67,15 +56,15 @@ static fmm_status read_options(bench *b, int argc, char **argv) {
   static const char *const schedules[] = {"cpu", "auto", NULL};
   fmm_options *o = &b->options;
   FMM_TRY(fmm_options_init(o));
-  b->dist = value_of(argc, argv, "dist", "uniform");
-  b->densities = value_of(argc, argv, "densities", "signed");
-  b->read = value_of(argc, argv, "read", NULL);
-  b->write = value_of(argc, argv, "write", NULL);
+  b->dist = fmm_bench_value(argc, argv, "dist", "uniform");
+  b->densities = fmm_bench_value(argc, argv, "densities", "signed");
+  b->read = fmm_bench_value(argc, argv, "read", NULL);
+  b->write = fmm_bench_value(argc, argv, "write", NULL);
   b->n = (int64_t)number_of(argc, argv, "n", 100000);
   b->samples = (int64_t)number_of(argc, argv, "samples", 1000);
   b->runs = (int)fmin(number_of(argc, argv, "runs", 5), MAX_RUNS);
   b->serve = number_of(argc, argv, "serve", 0) != 0;
-  o->kernel = value_of(argc, argv, "kernel", "laplace");
+  o->kernel = fmm_bench_value(argc, argv, "kernel", "laplace");
   o->tolerance = number_of(argc, argv, "tolerance", pow(10, -number_of(argc, argv, "digits", 6)));
   o->gradient = number_of(argc, argv, "gradient", 0) != 0;
   o->order = (int)number_of(argc, argv, "order", 0);
@@ -84,7 +73,7 @@ static fmm_status read_options(bench *b, int argc, char **argv) {
   o->precision = (fmm_precision)choice_of(argc, argv, "precision", precisions);
   o->schedule = choice_of(argc, argv, "schedule", schedules) ? FMM_SCHEDULE_AUTO : FMM_SCHEDULE_CPU;
   o->threads = (int)number_of(argc, argv, "threads", 0);
-  o->profile_path = value_of(argc, argv, "profile", NULL);
+  o->profile_path = fmm_bench_value(argc, argv, "profile", NULL);
   o->scale = 1; /* plain sums, as in the case file */
   return FMM_OK;
 }
@@ -229,13 +218,13 @@ static json_t *phases_object(bench *b, const fmm_plan_info *info, int runs) {
   static const char *const precisions[] = {"auto", "double", "mixed", "single"};
   json_t *phases = json_object();
   for (int p = 0; p < FMM_N_PHASES; p++) {
-    double seconds = median(runs, b->phase_s[p]);
+    double seconds = fmm_bench_median(runs, b->phase_s[p]);
     const fmm_work *work = &b->plan->setup->counts.total[p];
     json_object_set_new(phases, fmm_phase_names[p], json_pack("{s:o, s:o, s:o, s:s, s:f, s:f, s:f}", "seconds", number(seconds), "predicted_s", number(info->phase_predicted_s[p]),
                                                               "limit_s", number(info->phase_limit_s[p]), "precision", precisions[info->precision[p]], "pairs", work->pairs,
                                                               "flops", work->flops, "bytes", work->bytes));
   }
-  json_object_set_new(phases, "gather_scatter", json_pack("{s:o}", "seconds", number(median(runs, b->around_s))));
+  json_object_set_new(phases, "gather_scatter", json_pack("{s:o}", "seconds", number(fmm_bench_median(runs, b->around_s))));
   return phases;
 }
 
@@ -269,7 +258,7 @@ static fmm_status report(bench *b) {
   json_object_set_new(line, "simd", json_string(fmm_simd_name(fmm_simd_level())));
   if (b->samples) json_object_set_new(line, "error", number(relative_error(b->samples, b->rows, 1, b->potential, b->exact)));
   if (b->samples && b->gradient) json_object_set_new(line, "gradient_error", number(relative_error(b->samples, b->rows, 3, b->gradient, b->exact_gradient)));
-  double middle = median(runs, b->total_s);
+  double middle = fmm_bench_median(runs, b->total_s);
   json_object_set_new(line, "evaluation_s", json_pack("{s:f, s:f, s:f, s:i}", "median", middle, "min", b->total_s[0], "max", b->total_s[runs - 1], "runs", b->serve ? 1 : b->runs));
   json_object_set_new(line, "predicted_s", number(info.predicted_s));
   json_object_set_new(line, "phases", phases_object(b, &info, runs));

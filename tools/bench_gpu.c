@@ -12,6 +12,7 @@
 #include "runtime/generate.h"
 #include "runtime/gpu.h"
 #include "runtime/io/input.h"
+#include "tools/bench_options.h"
 
 enum { MAX_RUNS = 64 };
 static const char *const phase_names[FMM_N_PHASES] = {"up", "ulist", "vlist", "wlist", "xlist", "down"};
@@ -37,39 +38,26 @@ static double now_s(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
-static double median(int n, double *v) {
-  qsort(v, (size_t)n, sizeof *v, ascending);
-  return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
-}
-
-static const char *value_of(int argc, char **argv, const char *key, const char *otherwise) {
-  size_t length = strlen(key);
-  for (int i = 1; i < argc; i++)
-    if (!strncmp(argv[i], key, length) && argv[i][length] == '=') return argv[i] + length + 1;
-  return otherwise;
-}
-
 static void read_options(bench *b, int argc, char **argv) {
-  b->file = value_of(argc, argv, "file", NULL);
-  b->most_ms = atof(value_of(argc, argv, "most_ms", "inf"));
-  b->most_error = atof(value_of(argc, argv, "most_error", "inf"));
-  b->dist = value_of(argc, argv, "dist", "uniform");
-  b->kernel = value_of(argc, argv, "kernel", "laplace");
-  b->densities = value_of(argc, argv, "densities", "unit");
-  b->precision = value_of(argc, argv, "precision", "double");
-  b->n = atoll(value_of(argc, argv, "n", "100000"));
-  b->order = atoi(value_of(argc, argv, "order", "6"));
-  b->leaf = atoi(value_of(argc, argv, "leaf", "128"));
-  b->gradient = atoi(value_of(argc, argv, "gradient", "0"));
-  b->columns = atoi(value_of(argc, argv, "columns", "1"));
-  b->samples = atoi(value_of(argc, argv, "samples", "1000"));
-  b->runs = atoi(value_of(argc, argv, "runs", "5"));
-  b->sms = atoi(value_of(argc, argv, "sms", "0"));
-  b->threads = atoi(value_of(argc, argv, "threads", "16"));
-  b->rates = atoi(value_of(argc, argv, "rates", "0"));
-  b->root = atof(value_of(argc, argv, "root", "1"));
-  b->tolerance = pow(10, -atof(value_of(argc, argv, "digits", "6")));
+  b->file = fmm_bench_value(argc, argv, "file", NULL);
+  b->most_ms = atof(fmm_bench_value(argc, argv, "most_ms", "inf"));
+  b->most_error = atof(fmm_bench_value(argc, argv, "most_error", "inf"));
+  b->dist = fmm_bench_value(argc, argv, "dist", "uniform");
+  b->kernel = fmm_bench_value(argc, argv, "kernel", "laplace");
+  b->densities = fmm_bench_value(argc, argv, "densities", "unit");
+  b->precision = fmm_bench_value(argc, argv, "precision", "double");
+  b->n = atoll(fmm_bench_value(argc, argv, "n", "100000"));
+  b->order = atoi(fmm_bench_value(argc, argv, "order", "6"));
+  b->leaf = atoi(fmm_bench_value(argc, argv, "leaf", "128"));
+  b->gradient = atoi(fmm_bench_value(argc, argv, "gradient", "0"));
+  b->columns = atoi(fmm_bench_value(argc, argv, "columns", "1"));
+  b->samples = atoi(fmm_bench_value(argc, argv, "samples", "1000"));
+  b->runs = atoi(fmm_bench_value(argc, argv, "runs", "5"));
+  b->sms = atoi(fmm_bench_value(argc, argv, "sms", "0"));
+  b->threads = atoi(fmm_bench_value(argc, argv, "threads", "16"));
+  b->rates = atoi(fmm_bench_value(argc, argv, "rates", "0"));
+  b->root = atof(fmm_bench_value(argc, argv, "root", "1"));
+  b->tolerance = pow(10, -atof(fmm_bench_value(argc, argv, "digits", "6")));
   if (b->runs < 1 || b->runs > MAX_RUNS) b->runs = 5;
 }
 
@@ -152,7 +140,7 @@ static fmm_status time_alone(bench *b) {
       FMM_TRY(fmm_gpu_phase_span(b->plan, phase, &start, &end));
       if (run) v[run - 1] = end - start;
     }
-    double t = median(b->runs, v);
+    double t = fmm_bench_median(b->runs, v);
     total += t;
     printf("  %-6s %8.3f ms", phase_names[phase], 1e3 * t);
     if (phase == FMM_PHASE_ULIST) printf("  %.1f Gpair at %.0f Gpair/s", 1e-9 * u_pairs(b), 1e-9 * u_pairs(b) / t);
@@ -186,8 +174,8 @@ static fmm_status time_together(bench *b) {
       printf("  last run: densities there after %.3f ms, phases from %.3f to %.3f, results on their way from %.3f to %.3f, all done after %.3f\n", 1e3 * there, 1e3 * first, 1e3 * last,
              1e3 * back, 1e3 * end, 1e3 * took);
   }
-  b->device_ms = 1e3 * median(b->runs, device);
-  printf("  together: device %.3f ms, host to host %.3f ms (median of %d)\n", b->device_ms, 1e3 * median(b->runs, host), b->runs);
+  b->device_ms = 1e3 * fmm_bench_median(b->runs, device);
+  printf("  together: device %.3f ms, host to host %.3f ms (median of %d)\n", b->device_ms, 1e3 * fmm_bench_median(b->runs, host), b->runs);
   return FMM_OK;
 }
 

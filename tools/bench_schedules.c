@@ -12,6 +12,7 @@
 #include "runtime/gpu.h"
 #include "runtime/memory.h"
 #include "runtime/trace.h"
+#include "tools/bench_options.h"
 
 enum { N_PLANS = 6, MOST_ROUNDS = 25 };
 static const char *const names[N_PLANS] = {"auto", "cpu", "gpu", "hybrid1", "hybrid2", "hybrid3"};
@@ -33,19 +34,6 @@ typedef struct contest {
   fmm_plan_info info[N_PLANS];
   double seconds[N_PLANS][MOST_ROUNDS];
 } contest;
-
-static const char *value_of(int argc, char **argv, const char *key, const char *otherwise) {
-  size_t length = strlen(key);
-  for (int i = 1; i < argc; i++)
-    if (!strncmp(argv[i], key, length) && argv[i][length] == '=') return argv[i] + length + 1;
-  return otherwise;
-}
-
-static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
-static double median(int n, double *v) {
-  qsort(v, (size_t)n, sizeof *v, ascending);
-  return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
-}
 
 static fmm_status make_case(contest *c) {
   int64_t n = c->what->n;
@@ -85,7 +73,7 @@ static const char *chosen(fmm_schedule_kind kind) {
 static void print(contest *c, double *regret) {
   double best = INFINITY, own = INFINITY, time[N_PLANS];
   for (int k = 0; k < N_PLANS; k++) {
-    time[k] = median(c->rounds, c->seconds[k]);
+    time[k] = fmm_bench_median(c->rounds, c->seconds[k]);
     best = fmin(best, time[k]);
     if (!strcmp(c->info[k].plan_id, c->info[0].plan_id)) own = fmin(own, time[k]); /* auto's own time, and that of the same plan asked for by name */
   }
@@ -122,13 +110,13 @@ int main(int argc, char **argv) {
   fmm_gpu_info info;
   fmm_gpu_query(0, &info);
   if (!info.present) return fprintf(stderr, "bench-schedules: %s\n", info.reason), 77;
-  int only = atoi(value_of(argc, argv, "only", "-1"));
+  int only = atoi(fmm_bench_value(argc, argv, "only", "-1"));
   double worst = 0;
   fmm_status status = FMM_OK;
   for (int i = 0; i < N_CASES && status == FMM_OK; i++) {
     if (only >= 0 && i != only) continue;
-    contest c = {.what = &cases[i], .sms = atoi(value_of(argc, argv, "sms", "0")), .rounds = atoi(value_of(argc, argv, "rounds", "12")),
-                 .threads = atoi(value_of(argc, argv, "threads", "0")), .profile = value_of(argc, argv, "profile", NULL)};
+    contest c = {.what = &cases[i], .sms = atoi(fmm_bench_value(argc, argv, "sms", "0")), .rounds = atoi(fmm_bench_value(argc, argv, "rounds", "12")),
+                 .threads = atoi(fmm_bench_value(argc, argv, "threads", "0")), .profile = fmm_bench_value(argc, argv, "profile", NULL)};
     double regret = 0;
     if (c.rounds < 1 || c.rounds > MOST_ROUNDS) c.rounds = 12;
     status = compete(&c, &regret);
