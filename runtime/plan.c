@@ -72,15 +72,26 @@ void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets) {
   if (n_sources + n_targets > BIND_MINIMUM) fmm_binding_begin(plan->binding, !may_use_gpu);
 }
 
-fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
-                               const double *targets) {
-  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
+/* No address space holds the coordinates of more points: such a count is a mistake, found before anything is read. */
+static const int64_t most_points = (int64_t)1 << 42;
+
+static fmm_status check_points(const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets) {
   if (n_sources < 0 || n_targets < 0)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "numbers of points cannot be negative: n_sources %lld, n_targets %lld", (long long)n_sources, (long long)n_targets);
+  if (n_sources > most_points || n_targets > most_points)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "no memory holds so many points: n_sources %lld, n_targets %lld; counts are of points, not of bytes", (long long)n_sources,
+                    (long long)n_targets);
   if (n_sources && !sources) return FMM_FAIL(FMM_ERR_ARGUMENT, "sources is NULL, but n_sources is %lld", (long long)n_sources);
   if (n_targets && !targets) return FMM_FAIL(FMM_ERR_ARGUMENT, "targets is NULL, but n_targets is %lld (0 with NULL: the sources)", (long long)n_targets);
   if (plan->pair->info->takes_normals && n_sources && !normals)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "kernel %s takes a normal a source, but normals is NULL", plan->pair->info->name);
+  return FMM_OK;
+}
+
+fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
+                               const double *targets) {
+  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
+  FMM_TRY(check_points(plan, n_sources, sources, normals, n_targets, targets));
   double begin = fmm_now_s();
   fmm_setup *setup = NULL;
   FMM_TRY(fmm_setup_create(&setup, plan, n_sources, sources, normals, n_targets, targets));

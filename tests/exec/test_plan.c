@@ -342,6 +342,19 @@ static void execute_allocates_nothing(void **state) {
   fmm_plan_destroy(&plan);
 }
 
+static void impossible_numbers_of_points_are_refused_before_any_is_read(void **state) {
+  static const double point[3] = {0, 0, 0};
+  fmm_plan *plan = NULL;
+  fmm_options o = defaults(1e-6);
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_int_equal(fmm_plan_set_points(plan, -1, point, NULL, 0, NULL), FMM_ERR_ARGUMENT);
+  assert_int_equal(fmm_plan_set_points(plan, INT64_MAX / 8, point, NULL, 0, NULL), FMM_ERR_ARGUMENT);
+  assert_non_null(strstr(fmm_last_error(), "1152921504606846975"));
+  assert_int_equal(fmm_plan_set_points(plan, 1, point, NULL, INT64_MAX, point), FMM_ERR_ARGUMENT);
+  assert_int_equal(fmm_plan_set_points(plan, 1, NULL, NULL, 0, NULL), FMM_ERR_ARGUMENT);
+  fmm_plan_destroy(&plan);
+}
+
 static void options_out_of_range_are_refused_with_their_value(void **state) {
   fmm_plan *plan = NULL;
   fmm_options o = defaults(1e-6);
@@ -368,6 +381,7 @@ int main(void) {
       cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
-      cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(plans_of_clusters_share_their_operators), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(options_out_of_range_are_refused_with_their_value)};
+      cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(plans_of_clusters_share_their_operators), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(impossible_numbers_of_points_are_refused_before_any_is_read),
+                                     cmocka_unit_test(options_out_of_range_are_refused_with_their_value)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
