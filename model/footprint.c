@@ -45,7 +45,7 @@ static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair) {
   double entries = c->total[FMM_PHASE_ULIST].entries, leaves = (double)c->n_leaves, points = (double)c->n_targets;
   if (!c->same_points) return 0;
   if (!pair->symmetric || c->n_columns > 1 || entries < 2 * leaves) return 8 * entries;
-  double groups = fmax(1, fmin(128, points / 2048)), d = log(entries / leaves) / log(3);
+  double groups = fmax(1, fmin(leaves, fmin(128, points / 2048))), d = log(entries / leaves) / log(3);
   double edge = pow(leaves / groups, 1 / d), layer = pow(1 + 2 * (1 - pow(groups, -1 / d)) / edge, d) - 1;
   return 8 * entries + 8 * pair->outputs * (c->gradient ? 4 : 1) * 0.5 * layer * points;
 }

@@ -83,6 +83,8 @@ static fmm_status measure(const calibrate_options *o) {
   fmm_status status = fmm_calibrate((fmm_effort)o->effort, threads, (int)o->gpu_sms, show_progress, NULL, &machine);
   end_progress();
   FMM_TRY(status);
+  if (o->gpu_sms > 0 && !machine.device[FMM_DEVICE_GPU].present)
+    return FMM_FAIL(FMM_ERR_DEVICE, "--gpu-sms %d: there is no part of a GPU to measure here (no GPU, or a driver that cannot limit multiprocessors); leave the option out", (int)o->gpu_sms);
   FMM_TRY(fmm_profile_save(path, &machine));
   snprintf(machine.path, sizeof machine.path, "%s", path);
   fmm_cli_say("profile written to %s", path);

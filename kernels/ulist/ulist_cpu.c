@@ -172,9 +172,10 @@ static fmm_status plan_groups(const fmm_state *state, workspace *own, int64_t *n
   const fmm_pair_info *info = state->pair->info;
   fmm_pair_sum sum;
   own->n_values = info->outputs * (state->gradient ? 4 : 1);
-  FMM_TRY(fmm_ulist_groups_create(&own->groups, state->tree, &state->lists->u, state->threads));
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
-  *n_halo = own->groups.mate && fmm_pair_sum_prefers_both(&sum) ? own->groups.halo_begin[own->groups.n_groups] * own->n_values + 1 : 0;
+  int both = state->tree->same_points && fmm_pair_sum_prefers_both(&sum);
+  FMM_TRY(fmm_ulist_groups_create(&own->groups, state->tree, &state->lists->u, both, state->threads));
+  *n_halo = both ? own->groups.halo_begin[own->groups.n_groups] * own->n_values + 1 : 0;
   return FMM_OK;
 }
 

@@ -21,16 +21,23 @@ static int32_t cut_groups(int32_t *begin, const fmm_tree *tree, const fmm_rows *
   return n;
 }
 
-static int has_entry(const fmm_rows *u, int32_t row, int32_t box) {
-  for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++)
-    if (u->entry[e] == box) return 1;
+/* Whether a leaf is in a row's list: entries ascend by their first source (lists.h), and boxes that share it hold one another. */
+static int has_entry(const fmm_tree *tree, const fmm_rows *u, int32_t row, int32_t box) {
+  int64_t low = u->offset[row], high = u->offset[row + 1], first = tree->source_begin[box];
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (tree->source_begin[u->entry[middle]] < first) low = middle + 1;
+    else high = middle;
+  }
+  for (; low < u->offset[row + 1] && tree->source_begin[u->entry[low]] == first; low++)
+    if (u->entry[low] == box) return 1;
   return 0;
 }
 
-static void find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int32_t *row_of_box, int32_t row) {
+static void find_mates(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, const int32_t *row_of_box, int32_t row) {
   for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
     int32_t other = row_of_box[u->entry[e]];
-    groups->mate[e] = other >= 0 && other != row && has_entry(u, other, u->row[row]) ? other : -1;
+    groups->mate[e] = other >= 0 && other != row && has_entry(tree, u, other, u->row[row]) ? other : -1;
   }
 }
 
@@ -85,19 +92,19 @@ done:
   return status;
 }
 
-fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int threads) {
+fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int with_mates, int threads) {
   int32_t *row_of_box = NULL;
   fmm_status status = FMM_OK;
   *groups = (fmm_ulist_groups){.n_groups = 0};
   FMM_CHECK(FMM_ALLOCATE(&groups->begin, u->n_rows + 1, "U list groups"));
   groups->n_groups = cut_groups(groups->begin, tree, u);
-  if (!tree->same_points) goto done;
+  if (!with_mates) goto done;
   FMM_CHECK(FMM_ALLOCATE(&groups->mate, u->n_entries, "U list mates"));
   FMM_CHECK(FMM_ALLOCATE(&row_of_box, tree->n_boxes, "rows of boxes"));
   for (int32_t box = 0; box < tree->n_boxes; box++) row_of_box[box] = -1;
   for (int32_t row = 0; row < u->n_rows; row++) row_of_box[u->row[row]] = row;
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
-  for (int32_t row = 0; row < u->n_rows; row++) find_mates(groups, u, row_of_box, row);
+  for (int32_t row = 0; row < u->n_rows; row++) find_mates(groups, tree, u, row_of_box, row);
   FMM_CHECK(make_halos(groups, tree, u));
 done:
   FMM_FREE(&row_of_box);

@@ -20,8 +20,8 @@ typedef struct fmm_ulist_groups {
   fmm_ulist_part *part;
 } fmm_ulist_groups;
 
-/* Where targets are the sources; otherwise there are groups but no mates and no halos. Release with fmm_ulist_groups_free. */
-fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int threads);
+/* with_mates only where targets are the sources; without, there are groups but no mates and no halos. Release with fmm_ulist_groups_free. */
+fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int with_mates, int threads);
 void fmm_ulist_groups_free(fmm_ulist_groups *groups);
 size_t fmm_ulist_groups_bytes(const fmm_ulist_groups *groups);
 #endif

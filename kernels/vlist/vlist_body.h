@@ -147,9 +147,10 @@ INLINE void NAME(row_inverse)(const fmm_vlist_shape *s, const REAL *in, int kz, 
 /* The same frequency of a parent a little later: neighbours in memory are a whole transform apart in time, and each is a miss of all caches. */
 enum { NAME(AHEAD) = 2 };
 INLINE void NAME(prefetch)(const REAL *value, int write) {
+  const uintptr_t later = (uintptr_t)value + 16 * NAME(AHEAD) * REAL_BYTES; /* beyond the array for the last parents */
   for (size_t line = 0; line < 16 * REAL_BYTES; line += 64)
-    if (write) __builtin_prefetch((const char *)(value + 16 * NAME(AHEAD)) + line, 1);
-    else __builtin_prefetch((const char *)(value + 16 * NAME(AHEAD)) + line, 0);
+    if (write) __builtin_prefetch((const void *)(later + line), 1);
+    else __builtin_prefetch((const void *)(later + line), 0);
 }
 
 /* scratch: [ix][iy][16], then [ix][ky][16]. */
