@@ -8,7 +8,7 @@
 #include "refine.h"
 #include "sample.h"
 
-enum { most_steps = 16, most_leaves = 8192 }; /* most_leaves: N / q beyond which a sample stands for fewer points */
+enum { most_steps = 16, most_leaves = 5120 }; /* most_leaves: N / q beyond which a sample stands for fewer points */
 
 struct fmm_estimate {
   fmm_origin origin;

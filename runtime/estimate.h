@@ -2,7 +2,7 @@
  * distribution whose points are never made.
  *
  * A tree is refined over a sample of the points (sample.h), its ranges are multiplied by the sample's weight, and lists and counts are made
- * of it as of any tree. Where the whole tree would have more than some ten thousand leaves the sample stands for fewer points, by powers of
+ * of it as of any tree. Where the whole tree would have more than some five thousand leaves the sample stands for fewer points, by powers of
  * 2^dimension, and the counts are extrapolated from two such samples: what is done a point deviates from its limit in inverse
  * proportion to the boxes an edge (those at the border have fewer neighbours). Up to FMM_ESTIMATE_EXACT points counts are exact (but for
  * coincident points below the finest cell, which are not merged). Deterministic; the same for any number of threads. */

@@ -14,7 +14,8 @@ static fmm_status pick(const fmm_origin *o, int set, int64_t m, double *rows) {
   const double stretch = m ? (double)o->n[set] / (double)m : 1;
   FMM_TRY(FMM_ALLOCATE(&place, m, "places of sampled points"));
   fmm_status status = fmm_generate_densities("unit", m, 1, place, o->threads);
-  for (int64_t j = 0; status == FMM_OK && j < m; j++) {
+#pragma omp parallel for num_threads(o->threads) schedule(static) if (status == FMM_OK && m > FMM_PARALLEL_MINIMUM)
+  for (int64_t j = 0; j < (status == FMM_OK ? m : 0); j++) {
     int64_t row = m == o->n[set] ? j : (int64_t)(((double)j + place[j]) * stretch);
     if (row >= o->n[set]) row = o->n[set] - 1;
     for (int a = 0; a < 3; a++) rows[3 * j + a] = o->rows[set][3 * row + a];

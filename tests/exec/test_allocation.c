@@ -125,6 +125,8 @@ static void binding_allocates_nothing(void **state) {
 }
 
 int main(void) {
+  const char *preloaded = getenv("LD_PRELOAD");
+  if (preloaded && strstr(preloaded, "vgpreload")) return 77; /* Valgrind has its own malloc */
   assert_ok(fmm_generate_points("plummer", N, 1, points, 1));
   for (int i = 0; i < N / 10; i++) points[3 * i] = points[0], points[3 * i + 1] = points[1], points[3 * i + 2] = points[2] + 1e-13 * i; /* a cluster below the finest cell */
   assert_ok(fmm_generate_densities("signed", 3 * COLUMNS * N, 1, density, 1));
