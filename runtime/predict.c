@@ -13,10 +13,16 @@
 
 enum { SAMPLE = 4096 };
 
+/* Threads that predicting may take: cores of this machine, whichever is predicted, and no more than the predicted run was granted. A child of
+ * fork() whose parent has had a team can start none: with one thread asked none is started. */
+static int own_threads(int predicted) {
+  int allowed = fmm_cores_allowed();
+  return predicted > 0 && predicted < allowed ? predicted : allowed;
+}
+
 /* The search for a case's order. Named distributions: the unit of length from a sample. */
-static fmm_status begin_search(const fmm_options *o, const fmm_pair *pair, const fmm_predict_points *p, fmm_order_search *search) {
+static fmm_status begin_search(const fmm_options *o, const fmm_pair *pair, const fmm_predict_points *p, int threads, fmm_order_search *search) {
   double params[FMM_MAX_PARAMS], *points = NULL;
-  int threads = fmm_cores_allowed(); /* of this machine, whichever is predicted */
   FMM_TRY(fmm_pair_resolve_params(pair->info, o->n_params, o->params, params));
   if (!p->distribution) return fmm_order_search_for(search, o, pair, params, p->n_sources, p->sources, p->n_targets, p->targets, threads), FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&points, 3 * SAMPLE, "a sample of points"));
@@ -34,8 +40,7 @@ static fmm_status estimate_counts(void *context, int leaf_size, double root_scal
   return fmm_estimate_counts(c->estimate, leaf_size, root_scale, &c->what, counts);
 }
 
-static fmm_status create_estimate(fmm_estimate **estimate, const fmm_predict_points *p) {
-  int threads = fmm_cores_allowed(); /* of this machine, whichever is predicted */
+static fmm_status create_estimate(fmm_estimate **estimate, const fmm_predict_points *p, int threads) {
   if (p->distribution) return fmm_estimate_create_named(estimate, p->distribution, p->n_sources, threads);
   return fmm_estimate_create(estimate, p->n_sources, p->sources, p->n_targets, p->targets, threads);
 }
@@ -65,14 +70,14 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
   fmm_order_search search = {0};
   fmm_predicted p = {.threads = threads > 0 ? threads : machine->device[FMM_DEVICE_CPU].units, .machine = *machine};
   FMM_TRY(fmm_pair_find(options->kernel, &pair));
-  FMM_TRY(begin_search(options, pair, points, &search));
+  FMM_TRY(begin_search(options, pair, points, own_threads(threads), &search));
   fmm_choose_precision(options, p.precision);
   if (options->gpu_sms) fmm_machine_use_units(&p.machine, FMM_DEVICE_GPU, options->gpu_sms);
   estimate_context context = {.what = {.pair = pair->info, .n_columns = options->n_columns, .gradient = options->gradient != 0}};
   fmm_forecast_case what = {.machine = &p.machine, .pair = pair->info, .kind = options->schedule, .leaf_size = options->leaf_size, .root_scale = options->root_scale,
                             .threads = p.threads, .device_memory_bytes = (double)options->device_memory_cap, .estimate = estimate_counts};
   memcpy(what.precision, p.precision, sizeof what.precision);
-  FMM_TRY(create_estimate(&context.estimate, points));
+  FMM_TRY(create_estimate(&context.estimate, points, own_threads(threads)));
   fmm_status status = forecast(&what, &context, &search, &p);
   fmm_estimate_destroy(&context.estimate);
   if (status == FMM_OK) *predicted = p;

@@ -2,6 +2,8 @@
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "runtime/generate.h"
 #include "runtime/plan.h"
 #include "runtime/memory.h"
@@ -112,13 +114,38 @@ static void memory_is_close_to_what_a_plan_reserves(void **state) {
   }
 }
 
+/* The parent has run a team, so that a child that started one would wait for ever; order and estimates are sought. */
+static void a_forked_child_predicts_with_one_thread(void **state) {
+  fmm_options o;
+  fmm_prediction p = {.struct_size = sizeof p}, childs = p;
+  int ends[2], status;
+  assert_ok(fmm_options_init(&o));
+  o.threads = 1;
+  assert_ok(fmm_predict(&o, "uniform", 100000, &p));
+  double *points = malloc(3000 * sizeof *points);
+  assert_ok(fmm_generate_points("uniform", 1000, 1, points, 2)); /* a team */
+  free(points);
+  assert_int_equal(pipe(ends), 0);
+  pid_t child = fork();
+  if (!child) {
+    alarm(60);
+    fmm_status done = fmm_predict(&o, "plummer", 100000, &childs) == FMM_OK ? fmm_predict(&o, "uniform", 100000, &childs) : FMM_ERR_INTERNAL;
+    _exit(done == FMM_OK && write(ends[1], &childs, sizeof childs) == (ssize_t)sizeof childs ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  assert_int_equal(read(ends[0], &childs, sizeof childs), sizeof childs);
+  close(ends[0]), close(ends[1]);
+  assert_true(p.makespan_s == childs.makespan_s && p.order == childs.order && p.leaf_size == childs.leaf_size);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_distribution_is_predicted_without_points),
                                      cmocka_unit_test(time_a_point_grows_little_with_the_number_of_points),
                                      cmocka_unit_test(the_whole_h200_takes_all_and_8_multiprocessors_share),
                                      cmocka_unit_test(a_schedule_without_its_device_is_a_device_error),
                                      cmocka_unit_test(an_older_and_shorter_struct_is_filled_no_further),
-                                     cmocka_unit_test(no_points_take_no_time),
+                                     cmocka_unit_test(no_points_take_no_time), cmocka_unit_test(a_forked_child_predicts_with_one_thread),
                                      cmocka_unit_test(memory_is_close_to_what_a_plan_reserves)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
