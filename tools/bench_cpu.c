@@ -4,6 +4,7 @@
  *   write=FILE  puts the case there, for programs to compare with: int64 n, samples; points n x 3, densities n, int64 rows[samples], then at those
  *               rows the exact potential sum q/r and its gradient (samples x 3); doubles, this machine's byte order
  *   read=FILE   takes the case from there, direct sums included
+ *   rates=LEAF  adds the rates of U's kernels with leaves of so many points in cache (bench_pair_rates.h)
  *   serve=1     after the warm-up prints the line and then executes once for every line of standard input, printing its seconds: two programs
  *               are raced by asking them in turns. */
 #include <jansson.h>
@@ -18,6 +19,7 @@
 #include "runtime/generate.h"
 #include "runtime/plan.h"
 #include "tools/bench_options.h"
+#include "tools/bench_pair_rates.h"
 
 enum { MAX_RUNS = 101 };
 #ifdef __clang__
@@ -29,7 +31,7 @@ static const char *const compiler = "gcc " __VERSION__;
 typedef struct bench {
   const char *dist, *densities, *read, *write;
   int64_t n, samples;
-  int runs, serve;
+  int runs, serve, rates;
   fmm_options options;
   double *points, *density, *potential, *gradient;
   int64_t *rows;
@@ -64,6 +66,7 @@ static fmm_status read_options(bench *b, int argc, char **argv) {
   b->samples = (int64_t)number_of(argc, argv, "samples", 1000);
   b->runs = (int)fmin(number_of(argc, argv, "runs", 5), MAX_RUNS);
   b->serve = number_of(argc, argv, "serve", 0) != 0;
+  b->rates = (int)number_of(argc, argv, "rates", 0);
   o->kernel = fmm_bench_value(argc, argv, "kernel", "laplace");
   o->tolerance = number_of(argc, argv, "tolerance", pow(10, -number_of(argc, argv, "digits", 6)));
   o->gradient = number_of(argc, argv, "gradient", 0) != 0;
@@ -248,6 +251,18 @@ static json_t *case_object(const bench *b) {
                    o->kernel, "tolerance", o->tolerance, "gradient", o->gradient);
 }
 
+/* As the U list prepares its sums. */
+static fmm_status add_rates(const bench *b, json_t *line) {
+  const fmm_state *state = &b->plan->setup->state;
+  fmm_pair_sum sum;
+  fmm_pair_rates rates;
+  fmm_pair_sum_prepare(&sum, state->pair, state->params, 1, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
+  fmm_pair_sum_allow_coarse(&sum);
+  FMM_TRY(fmm_bench_pair_rates(&sum, b->rates, state->threads, &rates));
+  json_object_set_new(line, "pair_rates", json_pack("{s:i, s:f, s:f}", "leaf", b->rates, "one_direction", rates.one_direction, "both_directions", rates.both_directions));
+  return FMM_OK;
+}
+
 static fmm_status report(bench *b) {
   fmm_plan_info info = {.struct_size = sizeof info};
   int runs = b->runs > 0 && !b->serve ? b->runs : 1;
@@ -264,8 +279,11 @@ static fmm_status report(bench *b) {
   json_object_set_new(line, "phases", phases_object(b, &info, runs));
   json_object_set_new(line, "setup_s", setup_object(b, &info));
   json_object_set_new(line, "memory", memory_object(b, &info));
+  fmm_status status = b->rates ? add_rates(b, line) : FMM_OK;
   char *text = json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(5));
   json_decref(line);
+  if (status != FMM_OK) free(text);
+  if (status != FMM_OK) return status;
   if (!text) return FMM_FAIL(FMM_ERR_MEMORY, "no memory for the report");
   puts(text);
   free(text);
