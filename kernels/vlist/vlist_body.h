@@ -251,10 +251,12 @@ static void NAME(matrices)(const double full[343][2], void *out) {
   }
 }
 
-/* GROUP vectors of the 27 for one row, output component and column: sums stay in registers over all entries and input components. */
+/* GROUP vectors of the 27 for one row, output component and column: sums stay in registers over all entries and input components.
+ * A sum that takes two multiply-adds an entry waits for the first before the second: eight such sums just fill two units of latency 4, fewer
+ * do not. With 32 registers the products with real and with imaginary parts of the matrices are summed apart. */
 INLINE void NAME(product_group)(const fmm_vlist_product *p, int64_t row, int out, int column, int first, int GROUP, REAL *sums) {
   enum { WIDE = NAME(WIDE), PAIR = 2 * NAME(PADDED) };
-  NAME(wide) re[4] = {{0}}, im[4] = {{0}};
+  NAME(wide) re[4] = {{0}}, im[4] = {{0}}, re_apart[4] = {{0}}, im_apart[4] = {{0}};
   int64_t source_stride = (int64_t)p->n_components * p->n_columns * PAIR;
   for (int in = 0; in < p->n_components; in++) {
     const REAL *matrices = (const REAL *)p->matrices + (int64_t)(out * p->n_components + in) * FMM_DIRECTIONS * PAIR + first * WIDE;
@@ -268,13 +270,19 @@ INLINE void NAME(product_group)(const fmm_vlist_product *p, int64_t row, int out
         KEEP_IN_REGISTERS(mr, mi, xr, xi);
         re[g] += mr * xr;
         im[g] += mr * xi;
-        re[g] -= mi * xi;
-        im[g] += mi * xr;
+        if (APART) {
+          re_apart[g] += mi * xi;
+          im_apart[g] += mi * xr;
+        } else {
+          re[g] -= mi * xi;
+          im[g] += mi * xr;
+        }
       }
     }
   }
 #pragma GCC unroll 4
   for (int g = 0; g < GROUP; g++) {
+    if (APART) re[g] -= re_apart[g], im[g] += im_apart[g];
     *(NAME(wide) *)(sums + (first + g) * WIDE) = re[g];
     *(NAME(wide) *)(sums + NAME(PADDED) + (first + g) * WIDE) = im[g];
   }

@@ -7,10 +7,13 @@
 #define JOIN(a, b) JOIN_(a, b)
 #if defined(FMM_SIMD_AVX512_BUILD)
 #define VECTOR_BYTES 64
+#define APART 1
 #elif defined(FMM_SIMD_AVX2_BUILD)
 #define VECTOR_BYTES 32
+#define APART 0
 #else
 #define VECTOR_BYTES 16
+#define APART 0
 #endif
 /* Loads once what is used twice: else GCC folds two loads of each operand into the multiply-adds, and loads are what limits them. */
 #if defined(__x86_64__)
