@@ -16,10 +16,29 @@ static void fill_points(fmm_surface *s, int32_t *index) {
     if (!on_boundary(p, at[0], at[1], at[2])) continue;
     for (int a = 0; a < 3; a++) {
       s->lattice[3 * n + a] = at[a];
-      s->xyz[3 * n + a] = (double)(2 * at[a] - (p - 1)) / (p - 1);
+      s->xyz[3 * n + a] = fmm_surface_plane(p, at[a]);
     }
     index[i] = n++;
   }
+}
+
+/* Of the numbering above: the two faces of x have p rows along z; a plane between them has one at either end of y, and between these the points
+ * at either end of z, in turns, which are two rows along y. */
+static void fill_rows(fmm_surface *s) {
+  int p = s->order, at = 0, n = 0;
+  for (int x = 0; x < p; x++)
+    for (int y = 0; y < p; y++) {
+      int face = x == 0 || x == p - 1 || y == 0 || y == p - 1, between = p - 2;
+      if (face) {
+        s->row[n++] = (fmm_surface_row){.fixed = {x, p + y}, .axis = 2, .along = 2 * p, .n = p, .first = at, .stride = 1};
+        at += p;
+      } else if (y == 1) {
+        for (int end = 0; end < 2; end++)
+          s->row[n++] = (fmm_surface_row){.fixed = {x, 2 * p + end * (p - 1)}, .axis = 1, .along = p + 1, .n = between, .first = at + end, .stride = 2};
+        at += 2 * between;
+      }
+    }
+  s->n_rows = n;
 }
 
 static void fill_orbits(fmm_surface *s, const int32_t *index) {
@@ -44,9 +63,11 @@ fmm_status fmm_surface_create(fmm_surface *surface, int order) {
   fmm_status status = FMM_OK;
   FMM_CHECK(FMM_ALLOCATE(&s.xyz, 3 * s.n_points, "surface points"));
   FMM_CHECK(FMM_ALLOCATE(&s.lattice, 3 * s.n_points, "surface lattice"));
+  FMM_CHECK(FMM_ALLOCATE(&s.row, 2 * order + 4 * (order - 2), "surface rows"));
   FMM_CHECK(FMM_ALLOCATE(&s.orbit, FMM_MIRRORS * s.n_orbits, "surface orbits"));
   FMM_CHECK(FMM_ALLOCATE(&index, order * order * order, "surface index"));
   fill_points(&s, index);
+  fill_rows(&s);
   fill_orbits(&s, index);
   *surface = s;
   memset(&s, 0, sizeof s);
@@ -60,6 +81,7 @@ void fmm_surface_free(fmm_surface *surface) {
   FMM_FREE(&surface->xyz);
   FMM_FREE(&surface->lattice);
   FMM_FREE(&surface->orbit);
+  FMM_FREE(&surface->row);
   memset(surface, 0, sizeof *surface);
 }
 

@@ -8,13 +8,27 @@
 #include "runtime/memory.h"
 
 enum { FMM_MIN_ORDER = 2, FMM_MAX_ORDER = 20, FMM_MIRRORS = 8 };
+enum { FMM_MOST_SURFACE_POINTS = 6 * (FMM_MAX_ORDER - 1) * (FMM_MAX_ORDER - 1) + 2 };
+
+/* Points in one line of the lattice. Its planes are numbered axis * order + k: 3 * order of them hold all points. What is a sum over the axes (a
+ * squared distance above all) is then one value of a row plus one of a plane. */
+typedef struct fmm_surface_row {
+  int32_t fixed[2];      /* the two planes that all points of the row lie in; the first of axis x */
+  int32_t axis, along;   /* the third axis, y or z: the points lie in its planes along, along + 1, ... */
+  int32_t n;
+  int32_t first, stride; /* numbers of the row's points: first + k * stride */
+} fmm_surface_row;
 
 typedef struct fmm_surface {
-  int order, n_points, n_orbits;
+  int order, n_points, n_orbits, n_rows;
   double *xyz;      /* n_points x 3, on [-1,1]^3 */
   int32_t *lattice; /* n_points x 3, 0 .. p-1 */
   int32_t *orbit;   /* n_orbits x 8: point that mirror g (bit a: axis a mirrored) makes of the orbit's first; repeats on mirror planes */
+  fmm_surface_row *row; /* n_rows, every point in one of them; rows of smaller x first */
 } fmm_surface;
+
+/* Where plane k of an axis lies on [-1,1]. */
+static inline double fmm_surface_plane(int order, int k) { return (double)(2 * k - (order - 1)) / (order - 1); }
 
 fmm_status fmm_surface_create(fmm_surface *surface, int order);
 void fmm_surface_free(fmm_surface *surface);

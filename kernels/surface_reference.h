@@ -4,8 +4,6 @@
 #include "kernels/pair/pair_reference.h"
 #include "kernels/phase.h"
 
-enum { FMM_MOST_SURFACE_POINTS = 6 * (FMM_MAX_ORDER - 1) * (FMM_MAX_ORDER - 1) + 2 };
-
 /* Upward equivalent or downward check surface of a box; the points stay valid until the next call in this thread. */
 static inline fmm_reference_points fmm_reference_inner_surface(const fmm_state *state, int32_t box) {
   static _Thread_local double x[FMM_MOST_SURFACE_POINTS], y[FMM_MOST_SURFACE_POINTS], z[FMM_MOST_SURFACE_POINTS];

@@ -20,6 +20,7 @@ static inline pack exponential(pack x) { return (pack){exp(x[0]), exp(x[1])}; }
 #define FMM_PAIR_NAME(name) fmm_direct_##name
 #define FMM_RSQRT(r2) reciprocal_root(r2)
 #define FMM_EXP(x) exponential(x)
+#define FMM_SQUARE(dx, dy, dz) ((dx) * (dx) + (dy) * (dy) + (dz) * (dz))
 #define FMM_CONSTANT(c) (c)
 #include "kernels/fmm_pair_list.h"
 

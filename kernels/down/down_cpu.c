@@ -28,15 +28,13 @@ static void invert_leaves(const fmm_level_worker *t, const fmm_level_operators *
 static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t box, double *planes) {
   const fmm_tree *tree = state->tree;
   const fmm_operators *o = state->operators;
-  const double center[3] = {tree->center_x[box], tree->center_y[box], tree->center_z[box]};
-  int ns = o->n_surface;
   int64_t first = tree->target_begin[box];
-  fmm_surface_planes(ns, o->surface, center, o->outer_radius * fmm_half_width(tree, tree->level[box]), planes, planes + ns, planes + 2 * ns);
+  fmm_pair_lattice surface = {.surface = &o->shape, .center = {tree->center_x[box], tree->center_y[box], tree->center_z[box]},
+                              .radius = o->outer_radius * fmm_half_width(tree, tree->level[box]), .density = state->down_equivalent + (int64_t)box * state->n_columns * o->n,
+                              .component_stride = o->n_surface, .column_stride = o->n, .planes = planes};
   fmm_pair_targets targets = {.n = tree->target_end[box] - first, .x = tree->targets.x + first, .y = tree->targets.y + first, .z = tree->targets.z + first,
                               .value = state->potential + first, .value_stride = state->n_columns * tree->targets.n, .column_stride = tree->targets.n};
-  fmm_pair_sources sources = {.n = ns, .x = planes, .y = planes + ns, .z = planes + 2 * ns,
-                              .density = state->down_equivalent + (int64_t)box * state->n_columns * o->n, .component_stride = ns, .column_stride = o->n};
-  fmm_pair_sum_add(sum, &targets, 1, &sources);
+  fmm_pair_sum_from_lattices(sum, &targets, 1, &surface);
 }
 
 static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
@@ -44,6 +42,7 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
   fmm_pair_sum sum;
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, fmm_surface_precision(state, FMM_PHASE_DOWN),
                        fmm_surface_tolerance(state));
+  fmm_pair_sum_allow_near(&sum, state->tolerance);
 #pragma omp parallel num_threads(state->threads)
   {
     fmm_level_worker t = fmm_level_worker_of(state, FMM_PHASE_DOWN);

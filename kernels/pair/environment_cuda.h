@@ -32,6 +32,7 @@ static __device__ __forceinline__ float fmm_rsqrt_float(float r2) {
 #define FMM_PAIR_FUNCTION static __device__ __forceinline__
 #define FMM_PAIR_NAME(name) fmm_pair_of_##name
 #define FMM_CONSTANT(c) ((FMM_REAL)(c))
+#define FMM_SQUARE(dx, dy, dz) ((dx) * (dx) + (dy) * (dy) + (dz) * (dz))
 #define FMM_EXP(x) exp(x)
 
 #define FMM_REAL double

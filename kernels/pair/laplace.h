@@ -9,7 +9,7 @@ FMM_PAIR_INFO(laplace) = {
 #else
 FMM_PAIR_FUNCTION void FMM_PAIR_NAME(laplace)(FMM_REAL dx, FMM_REAL dy, FMM_REAL dz, const FMM_REAL *s, const FMM_REAL *normal,
                                               const FMM_SCALAR *params, int columns, int gradient, FMM_REAL *f) {
-  FMM_REAL r = FMM_RSQRT(dx * dx + dy * dy + dz * dz);
+  FMM_REAL r = FMM_RSQRT(FMM_SQUARE(dx, dy, dz));
   FMM_REAL r3 = gradient ? r * r * r : r;
   for (int c = 0; c < columns; c++) {
     f[c] += s[c] * r;

@@ -9,12 +9,12 @@
  *   #else
  *   FMM_PAIR_FUNCTION void FMM_PAIR_NAME(laplace)(FMM_REAL dx, FMM_REAL dy, FMM_REAL dz, const FMM_REAL *s, const FMM_REAL *normal,
  *                                                 const FMM_SCALAR *params, int columns, int gradient, FMM_REAL *f)
- *   { FMM_REAL r = FMM_RSQRT(dx*dx + dy*dy + dz*dz); ... f[c] += s[c] * r; ... }
+ *   { FMM_REAL r = FMM_RSQRT(FMM_SQUARE(dx, dy, dz)); ... f[c] += s[c] * r; ... }
  *   #endif
  *
  * (dx,dy,dz) = target - source. s[component*columns + column]; f[(output*(gradient ? 4 : 1) + k)*columns + column], k = 0 the potential, 1..3 its
  * derivatives by the target's x, y, z. columns and gradient are compile-time constants after inlining. FMM_RSQRT(0) is 0 where a
- * zero distance can occur, so that such a pair contributes nothing. FMM_EXP is there for Yukawa; others may be added to the environments. */
+ * zero distance can occur, so that such a pair contributes nothing. Some loops know FMM_SQUARE, dx^2 + dy^2 + dz^2, beforehand. FMM_EXP is Yukawa's. */
 #ifndef FMM_PAIR_H
 #define FMM_PAIR_H
 #include "kernels/pair/pair_info.h"

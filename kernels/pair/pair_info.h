@@ -24,7 +24,7 @@ typedef struct fmm_pair_info {
   int has_degree;          /* homogeneous: K(a r) = a^degree K(r) with the same parameters: one operator set serves all levels */
   double degree;           /* K(a r; params) = a^degree K(r; params * a^length_power): every dimensionally consistent formula has one */
   int symmetric;           /* K(x,y) = K(y,x)^T */
-  int radial;              /* the header takes FMM_RSQRT of the squared distance only: the loops may then begin the roots of later pairs early */
+  int radial;              /* the header takes FMM_RSQRT of the squared distance only: the loops may then begin the roots of later pairs early, or make squares their own way */
   fmm_parity parity;
   double default_scale;    /* 1/(4 pi) ... applied once to the results */
   double flops, gradient_flops; /* floating-point operations a pair, potential / potential and gradient, 1/sqrt counted as 1 */

@@ -19,6 +19,7 @@
 #define FMM_PAIR_FUNCTION VECTOR_FUNCTION
 #define FMM_CONSTANT(c) vector_constant(c)
 #define FMM_EXP(x) vector_exp(x)
+#define FMM_SQUARE(dx, dy, dz) ((dx) * (dx) + (dy) * (dy) + (dz) * (dz))
 
 #define FMM_PAIR_NAME(name) open_##name
 #define FMM_RSQRT(r2) vector_rsqrt(r2)

@@ -2,29 +2,6 @@
  * opposite differences; what they share (the root above all) is computed once by the compiler's common subexpressions.
  * Sums on the sources are kept as vectors over the targets' lanes, [value][source][lane], and added across lanes at the end. */
 
-#if defined(FMM_SIMD_AVX512_BUILD) && defined(FMM_SINGLE)
-#define LANE_PAIRS(odd) {0 + odd, 2 + odd, 4 + odd, 6 + odd, 8 + odd, 10 + odd, 12 + odd, 14 + odd, 16 + odd, 18 + odd, 20 + odd, 22 + odd, 24 + odd, 26 + odd, 28 + odd, 30 + odd}
-#elif defined(FMM_SIMD_AVX512_BUILD) || (defined(FMM_SIMD_AVX2_BUILD) && defined(FMM_SINGLE))
-#define LANE_PAIRS(odd) {0 + odd, 2 + odd, 4 + odd, 6 + odd, 8 + odd, 10 + odd, 12 + odd, 14 + odd}
-#elif defined(FMM_SIMD_AVX2_BUILD) || defined(FMM_SINGLE)
-#define LANE_PAIRS(odd) {0 + odd, 2 + odd, 4 + odd, 6 + odd}
-#else
-#define LANE_PAIRS(odd) {0 + odd, 2 + odd}
-#endif
-
-/* Sums over the lanes of LANES vectors, in order: halves are paired and added until one vector holds all. */
-VECTOR_FUNCTION fmm_vector lane_sums(const fmm_vector *rows) {
-  const fmm_mask even = LANE_PAIRS(0), odd = LANE_PAIRS(1);
-  fmm_vector v[LANES];
-#pragma GCC unroll 16
-  for (int k = 0; k < LANES; k++) v[k] = rows[k];
-#pragma GCC unroll 4
-  for (int n = LANES / 2; n > 0; n /= 2)
-#pragma GCC unroll 8
-    for (int k = 0; k < n; k++) v[k] = __builtin_shuffle(v[2 * k], v[2 * k + 1], even) + __builtin_shuffle(v[2 * k], v[2 * k + 1], odd);
-  return v[0];
-}
-
 /* Source j and `vectors` vectors of targets, onto each other. t: densities of the targets. */
 VECTOR_FUNCTION void add_source_both(const fmm_pair_call *call, int64_t j, const fmm_scalar *params, shape q, pair_function *pair, int vectors,
                                      const lane_group *g, const measured *m, fmm_vector f[][MAX_SUMS], fmm_vector t[][FMM_PAIR_MAX_COMPONENTS]) {

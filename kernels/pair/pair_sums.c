@@ -7,9 +7,14 @@
 #include <string.h>
 
 #include "kernels/pair/pair_block.h"
+#include "kernels/pair/pair_lattice.h"
 
 #define TABLE_ROW(accuracy) {fmm_pair_kernels_##accuracy##_plain, fmm_pair_kernels_##accuracy##_avx2, fmm_pair_kernels_##accuracy##_avx512},
 static const fmm_pair_kernels *const tables[FMM_N_PAIR_ACCURACIES][FMM_N_SIMD] = {FMM_PAIR_TABLES(TABLE_ROW)};
+
+#define LATTICE_ROW(accuracy) \
+  {fmm_pair_lattice_kernels_##accuracy##_plain, fmm_pair_lattice_kernels_##accuracy##_avx2, fmm_pair_lattice_kernels_##accuracy##_avx512},
+static const fmm_pair_lattice_kernels *const lattice_tables[2][FMM_N_SIMD] = {FMM_PAIR_LATTICE_TABLES(LATTICE_ROW)};
 
 static const int chunk_columns[] = {[FMM_PAIR_COLUMNS_1] = 1, [FMM_PAIR_COLUMNS_2] = 2, [FMM_PAIR_COLUMNS_4] = 4};
 
@@ -20,12 +25,19 @@ static const fmm_pair_kernels *find_kernels(const fmm_pair *pair, fmm_pair_accur
   return NULL;
 }
 
+static const fmm_pair_lattice_kernels *find_lattice_kernels(const fmm_pair *pair, int near) {
+  const fmm_pair_lattice_kernels *table = lattice_tables[near][fmm_simd_level()];
+  for (int i = 0; fmm_pairs[i]; i++)
+    if (fmm_pairs[i] == pair) return fmm_pair_suits_lattice(pair->info) ? &table[i] : NULL;
+  return NULL;
+}
+
 void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double *params, int n_columns, int gradient, fmm_precision precision,
                           double tolerance) {
   int single = precision == FMM_PRECISION_SINGLE || precision == FMM_PRECISION_MIXED;
   fmm_pair_accuracy exact = tolerance >= 1e-6 ? FMM_PAIR_REDUCED : FMM_PAIR_FULL;
   *sum = (fmm_pair_sum){.pair = pair, .params = params, .n_columns = n_columns, .gradient = gradient != 0, .tolerance = tolerance,
-                        .kernels = find_kernels(pair, exact), .single_kernels = single ? find_kernels(pair, FMM_PAIR_SINGLE) : NULL,
+                        .kernels = find_kernels(pair, exact), .lattice_kernels = single ? NULL : find_lattice_kernels(pair, 0), .single_kernels = single ? find_kernels(pair, FMM_PAIR_SINGLE) : NULL,
                         .accuracy = single ? FMM_PAIR_SINGLE : exact};
 }
 
@@ -33,6 +45,10 @@ void fmm_pair_sum_allow_coarse(fmm_pair_sum *sum) {
   if (!sum->single_kernels || sum->tolerance < 3e-4) return;
   sum->single_kernels = find_kernels(sum->pair, FMM_PAIR_COARSE);
   sum->accuracy = FMM_PAIR_COARSE;
+}
+
+void fmm_pair_sum_allow_near(fmm_pair_sum *sum, double tolerance) {
+  if (sum->lattice_kernels && tolerance >= 1e-11) sum->lattice_kernels = find_lattice_kernels(sum->pair, 1);
 }
 
 const fmm_pair_convert *fmm_pair_converter(void) {

@@ -1,5 +1,5 @@
-/* Vectors of one instruction set and value type by GCC vector extensions, with the two functions they lack: reciprocal square root
- * and exponential. Included with FMM_SINGLE defined for float, else double; FMM_REDUCED and FMM_COARSE drop accuracy (pair_sums.h).
+/* Vectors of one instruction set and value type by GCC vector extensions, with the functions they lack: reciprocal square root,
+ * exponential, sums over lanes. Included with FMM_SINGLE defined for float, else double; FMM_REDUCED and FMM_COARSE drop accuracy (pair_sums.h).
  *
  * Reciprocal square root: hardware estimate y with h = 1 - r2 y^2, then y (1-h)^(-1/2) by its series, as many terms as the estimate
  * needs: |h| <= 2^-10.4 (AVX2: rsqrtps, 1.5*2^-12) or 2^-13 (AVX-512: rsqrt14); (1-h)^(-1/2) = 1 + h/2 + 3h^2/8 + 5h^3/16 + 35h^4/128...
@@ -114,4 +114,27 @@ VECTOR_FUNCTION fmm_vector vector_exp(fmm_vector x) {
   for (int i = TERMS - 1; i >= 0; i--) p = p * f + (fmm_scalar)inverse_factorial[i];
   fmm_vector power = (fmm_vector)(((fmm_mask)t << BITS) + ((fmm_integer)BIAS << BITS));
   return (fmm_vector)(~tiny & (fmm_mask)(p * power));
+}
+
+#if defined(FMM_SIMD_AVX512_BUILD) && defined(FMM_SINGLE)
+#define LANE_PAIRS(odd) {0 + odd, 2 + odd, 4 + odd, 6 + odd, 8 + odd, 10 + odd, 12 + odd, 14 + odd, 16 + odd, 18 + odd, 20 + odd, 22 + odd, 24 + odd, 26 + odd, 28 + odd, 30 + odd}
+#elif defined(FMM_SIMD_AVX512_BUILD) || (defined(FMM_SIMD_AVX2_BUILD) && defined(FMM_SINGLE))
+#define LANE_PAIRS(odd) {0 + odd, 2 + odd, 4 + odd, 6 + odd, 8 + odd, 10 + odd, 12 + odd, 14 + odd}
+#elif defined(FMM_SIMD_AVX2_BUILD) || defined(FMM_SINGLE)
+#define LANE_PAIRS(odd) {0 + odd, 2 + odd, 4 + odd, 6 + odd}
+#else
+#define LANE_PAIRS(odd) {0 + odd, 2 + odd}
+#endif
+
+/* Sums over the lanes of LANES vectors, in order: halves are paired and added until one vector holds all. */
+VECTOR_FUNCTION fmm_vector lane_sums(const fmm_vector *rows) {
+  const fmm_mask even = LANE_PAIRS(0), odd = LANE_PAIRS(1);
+  fmm_vector v[LANES];
+#pragma GCC unroll 16
+  for (int k = 0; k < LANES; k++) v[k] = rows[k];
+#pragma GCC unroll 4
+  for (int n = LANES / 2; n > 0; n /= 2)
+#pragma GCC unroll 8
+    for (int k = 0; k < n; k++) v[k] = __builtin_shuffle(v[2 * k], v[2 * k + 1], even) + __builtin_shuffle(v[2 * k], v[2 * k + 1], odd);
+  return v[0];
 }

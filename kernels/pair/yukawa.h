@@ -10,7 +10,7 @@ FMM_PAIR_INFO(yukawa) = {
 #else
 FMM_PAIR_FUNCTION void FMM_PAIR_NAME(yukawa)(FMM_REAL dx, FMM_REAL dy, FMM_REAL dz, const FMM_REAL *s, const FMM_REAL *normal,
                                              const FMM_SCALAR *params, int columns, int gradient, FMM_REAL *f) {
-  FMM_REAL r2 = dx * dx + dy * dy + dz * dz;
+  FMM_REAL r2 = FMM_SQUARE(dx, dy, dz);
   FMM_REAL ir = FMM_RSQRT(r2);
   FMM_REAL kr = params[0] * (r2 * ir);
   FMM_REAL k = ir * FMM_EXP(-kr);

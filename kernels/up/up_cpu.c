@@ -11,17 +11,15 @@
 static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t box, double *planes) {
   const fmm_tree *tree = state->tree;
   const fmm_operators *o = state->operators;
-  const double center[3] = {tree->center_x[box], tree->center_y[box], tree->center_z[box]};
-  int ns = o->n_surface;
   int64_t first = tree->source_begin[box];
   double *check = state->up_equivalent + (int64_t)box * state->n_columns * o->n;
-  fmm_surface_planes(ns, o->surface, center, o->outer_radius * fmm_half_width(tree, tree->level[box]), planes, planes + ns, planes + 2 * ns);
   memset(check, 0, (size_t)state->n_columns * (size_t)o->n * sizeof *check);
-  fmm_pair_targets targets = {.n = ns, .x = planes, .y = planes + ns, .z = planes + 2 * ns, .value = check, .value_stride = ns, .column_stride = o->n};
+  fmm_pair_lattice surface = {.surface = &o->shape, .center = {tree->center_x[box], tree->center_y[box], tree->center_z[box]},
+                              .radius = o->outer_radius * fmm_half_width(tree, tree->level[box]), .planes = planes};
   fmm_pair_sources sources = {.n = tree->source_end[box] - first, .x = tree->sources.x + first, .y = tree->sources.y + first, .z = tree->sources.z + first,
                               .density = state->density + first, .component_stride = state->n_columns * tree->sources.n, .column_stride = tree->sources.n};
   for (int a = 0; a < 3; a++) sources.normal[a] = tree->sources.normal[a] ? tree->sources.normal[a] + first : NULL;
-  fmm_pair_sum_add(sum, &targets, 1, &sources);
+  fmm_pair_sum_onto_lattice(sum, &surface, check, o->n_surface, o->n, 1, &sources);
 }
 
 /* In place in up_equivalent. */
@@ -49,6 +47,7 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
   fmm_pair_sum sum;
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, 0, fmm_surface_precision(state, FMM_PHASE_UP),
                        fmm_surface_tolerance(state));
+  fmm_pair_sum_allow_near(&sum, state->tolerance);
 #pragma omp parallel num_threads(state->threads)
   {
     fmm_level_worker t = fmm_level_worker_of(state, FMM_PHASE_UP);

@@ -1,14 +1,11 @@
 /* W list on CPU cores: upward equivalent densities of finer, non-adjacent boxes onto a leaf's targets (M2P). A row of lists->w is one
- * piece of work; its boxes' equivalent surfaces are laid out in a thread's workspace, several boxes a call of the pair-sum engine.
- * Workspace: [thread][box of the call][axis][surface point]. */
+ * piece of work, several of its boxes a call of the pair-sum engine. Workspace: [thread][box of the call][axis][surface point]. */
 #include <omp.h>
 
 #include "kernels/pair/pair_sums.h"
 #include "kernels/phase.h"
 
-enum { BOXES = 8 };
-
-static size_t thread_doubles(const fmm_state *state) { return (size_t)BOXES * 3 * (size_t)state->operators->n_surface; }
+static size_t thread_doubles(const fmm_state *state) { return (size_t)FMM_PAIR_MOST_LATTICES * 3 * (size_t)state->operators->n_surface; }
 
 static fmm_pair_targets targets_of(const fmm_state *state, int32_t box) {
   const fmm_tree *tree = state->tree;
@@ -19,25 +16,23 @@ static fmm_pair_targets targets_of(const fmm_state *state, int32_t box) {
 }
 
 /* A box's upward equivalent surface as sources; planes: 3 n_surface doubles. */
-static fmm_pair_sources surface_of(const fmm_state *state, int32_t box, double *planes) {
+static fmm_pair_lattice surface_of(const fmm_state *state, int32_t box, double *planes) {
   const fmm_tree *tree = state->tree;
   const fmm_operators *o = state->operators;
-  const double center[3] = {tree->center_x[box], tree->center_y[box], tree->center_z[box]};
-  int n = o->n_surface;
-  fmm_surface_planes(n, o->surface, center, FMM_INNER_RADIUS * fmm_half_width(tree, tree->level[box]), planes, planes + n, planes + 2 * n);
-  return (fmm_pair_sources){.n = n, .x = planes, .y = planes + n, .z = planes + 2 * n,
-                            .density = state->up_equivalent + (int64_t)box * state->n_columns * o->n, .component_stride = n, .column_stride = o->n};
+  return (fmm_pair_lattice){.surface = &o->shape, .center = {tree->center_x[box], tree->center_y[box], tree->center_z[box]},
+                            .radius = FMM_INNER_RADIUS * fmm_half_width(tree, tree->level[box]), .planes = planes,
+                            .density = state->up_equivalent + (int64_t)box * state->n_columns * o->n, .component_stride = o->n_surface, .column_stride = o->n};
 }
 
 static void sum_row(const fmm_state *state, const fmm_pair_sum *sum, int64_t row, double *planes) {
   const fmm_rows *w = &state->lists->w;
   fmm_pair_targets targets = targets_of(state, w->row[row]);
-  fmm_pair_sources range[BOXES];
+  fmm_pair_lattice surface[FMM_PAIR_MOST_LATTICES];
   for (int64_t e = w->offset[row]; e < w->offset[row + 1];) {
     int n = 0;
-    for (; n < BOXES && e < w->offset[row + 1]; n++, e++)
-      range[n] = surface_of(state, w->entry[e], planes + (int64_t)n * 3 * state->operators->n_surface);
-    fmm_pair_sum_add(sum, &targets, n, range);
+    for (; n < FMM_PAIR_MOST_LATTICES && e < w->offset[row + 1]; n++, e++)
+      surface[n] = surface_of(state, w->entry[e], planes + (int64_t)n * 3 * state->operators->n_surface);
+    fmm_pair_sum_from_lattices(sum, &targets, n, surface);
   }
 }
 
@@ -46,6 +41,7 @@ static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   double *planes = state->workspace[FMM_PHASE_WLIST];
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, fmm_surface_precision(state, FMM_PHASE_WLIST),
                        fmm_surface_tolerance(state));
+  fmm_pair_sum_allow_near(&sum, state->tolerance);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(state->threads)
   for (int64_t row = row_begin; row < row_end; row++) sum_row(state, &sum, row, planes + (size_t)omp_get_thread_num() * thread_doubles(state));
   return FMM_OK;

@@ -10,17 +10,6 @@ enum { MAX_RANGES = 64 };
 
 static size_t thread_doubles(const fmm_state *state) { return (size_t)3 * (size_t)state->operators->n_surface; }
 
-/* A box's downward check surface as targets; planes: 3 n_surface doubles. */
-static fmm_pair_targets surface_of(const fmm_state *state, int32_t box, double *planes) {
-  const fmm_tree *tree = state->tree;
-  const fmm_operators *o = state->operators;
-  const double center[3] = {tree->center_x[box], tree->center_y[box], tree->center_z[box]};
-  int n = o->n_surface;
-  fmm_surface_planes(n, o->surface, center, FMM_INNER_RADIUS * fmm_half_width(tree, tree->level[box]), planes, planes + n, planes + 2 * n);
-  return (fmm_pair_targets){.n = n, .x = planes, .y = planes + n, .z = planes + 2 * n,
-                            .value = state->down_check + (int64_t)box * state->n_columns * o->n, .value_stride = n, .column_stride = o->n};
-}
-
 static fmm_pair_sources sources_of(const fmm_state *state, int64_t begin, int64_t end) {
   const fmm_points *p = &state->tree->sources;
   fmm_pair_sources s = {.n = end - begin, .x = p->x + begin, .y = p->y + begin, .z = p->z + begin, .density = state->density + begin,
@@ -32,7 +21,11 @@ static fmm_pair_sources sources_of(const fmm_state *state, int64_t begin, int64_
 static void sum_row(const fmm_state *state, const fmm_pair_sum *sum, int64_t row, double *planes) {
   const fmm_rows *x = &state->lists->x;
   const fmm_tree *tree = state->tree;
-  fmm_pair_targets targets = surface_of(state, x->row[row], planes);
+  const fmm_operators *o = state->operators;
+  int32_t box = x->row[row];
+  fmm_pair_lattice surface = {.surface = &o->shape, .center = {tree->center_x[box], tree->center_y[box], tree->center_z[box]},
+                              .radius = FMM_INNER_RADIUS * fmm_half_width(tree, tree->level[box]), .planes = planes};
+  double *check = state->down_check + (int64_t)box * state->n_columns * o->n;
   fmm_pair_sources range[MAX_RANGES];
   int n = 0;
   for (int64_t e = x->offset[row]; e < x->offset[row + 1]; e++) {
@@ -41,10 +34,10 @@ static void sum_row(const fmm_state *state, const fmm_pair_sum *sum, int64_t row
       range[n - 1].n += end - begin;
       continue;
     }
-    if (n == MAX_RANGES) fmm_pair_sum_add(sum, &targets, n, range), n = 0;
+    if (n == MAX_RANGES) fmm_pair_sum_onto_lattice(sum, &surface, check, o->n_surface, o->n, n, range), n = 0;
     range[n++] = sources_of(state, begin, end);
   }
-  fmm_pair_sum_add(sum, &targets, n, range);
+  fmm_pair_sum_onto_lattice(sum, &surface, check, o->n_surface, o->n, n, range);
 }
 
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
@@ -52,6 +45,7 @@ static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   double *planes = state->workspace[FMM_PHASE_XLIST];
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, 0, fmm_surface_precision(state, FMM_PHASE_XLIST),
                        fmm_surface_tolerance(state));
+  fmm_pair_sum_allow_near(&sum, state->tolerance);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(state->threads)
   for (int64_t row = row_begin; row < row_end; row++) sum_row(state, &sum, row, planes + (size_t)omp_get_thread_num() * thread_doubles(state));
   return FMM_OK;
