@@ -11,6 +11,7 @@
 #include "calib/topology.h"
 #include "runtime/file.h"
 #include "runtime/cores.h"
+#include "runtime/node.h"
 #include "runtime/trace.h"
 
 /* Seconds in all, and of them for each microbenchmark. */
@@ -81,7 +82,8 @@ static fmm_status fit_device(const session *s, fmm_device device, double until_s
 /* A GPU that is there but fails is left out, with the reason in the profile; only the lack of host memory and interruption end the calibration. */
 static fmm_status calibrate_gpu(const session *s, fmm_machine *m) {
   fmm_device_rates *gpu = &m->device[FMM_DEVICE_GPU];
-  fmm_status status = fit_device(s, FMM_DEVICE_GPU, s->budget->total_s, m);
+  fmm_status status = fmm_gpu_frame(m, s->threads);
+  if (status == FMM_OK) status = fit_device(s, FMM_DEVICE_GPU, s->budget->total_s, m);
   if (status == FMM_OK) status = fmm_gpu_driving_slowdown(m, s->threads, &gpu->driving_slowdown);
   if (status == FMM_OK || status == FMM_ERR_INTERRUPTED) return status;
   snprintf(m->source, sizeof m->source, "GPU left out: %.400s", fmm_last_error());
@@ -115,6 +117,7 @@ fmm_status fmm_profile_obtain(const char *explicit_path, int gpu_sms, fmm_announ
   char fingerprint[FMM_FINGERPRINT_CHARS], path[512];
   int found = 0;
   fmm_machine m;
+  gpu_sms = fmm_node_gpu_part(0, gpu_sms);
   fmm_fingerprint(fingerprint);
   FMM_TRY(fmm_profile_find(explicit_path, fingerprint, gpu_sms, path, &found));
   if (found) {

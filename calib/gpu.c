@@ -56,6 +56,58 @@ fmm_status fmm_gpu_phases_apart(fmm_setup *s, const double *densities, double *r
   return FMM_OK;
 }
 
+/* ---- what is beside the phases ---- */
+
+/* Median seconds of an evaluation wholly on the GPU that are outside of its phases. */
+static fmm_status beside_phases(const fmm_machine *machine, int threads, int64_t n, int leaf_size, const double *points, const double *densities, double *potential,
+                                fmm_rate *seconds) {
+  enum { RUNS = 11 };
+  double beside[RUNS];
+  fmm_options o;
+  fmm_plan *plan = NULL;
+  fmm_status status = fmm_options_init(&o);
+  o.order = 4, o.leaf_size = leaf_size, o.root_scale = 1, o.precision = FMM_PRECISION_DOUBLE, o.schedule = FMM_SCHEDULE_GPU, o.threads = threads, o.gpu_sms = machine->device[FMM_DEVICE_GPU].units;
+  if (status == FMM_OK) status = fmm_plan_create_with(&plan, &o, machine);
+  if (status == FMM_OK) status = fmm_plan_set_points(plan, n, points, NULL, 0, NULL);
+  for (int run_number = -1; status == FMM_OK && run_number < RUNS; run_number++) { /* the first to warm up */
+    double first = INFINITY, last = 0, start = fmm_now_s();
+    status = fmm_plan_execute(plan, densities, potential, NULL);
+    double took = fmm_now_s() - start;
+    for (int phase = 0; status == FMM_OK && phase < FMM_N_PHASES; phase++) {
+      double begin = 0, end = 0;
+      status = fmm_gpu_phase_span(plan->setup->gpu, (fmm_phase)phase, &begin, &end);
+      if (end > begin) first = fmin(first, begin), last = fmax(last, end);
+    }
+    if (run_number >= 0) beside[run_number] = took - (last - first);
+  }
+  if (status == FMM_OK) *seconds = fmm_median_rate(RUNS, beside);
+  fmm_plan_destroy(&plan);
+  return status;
+}
+
+fmm_status fmm_gpu_frame(fmm_machine *machine, int threads) {
+  enum { FEW = 1000, MANY = 1 << 20, LEAF = 128 };
+  fmm_device_rates *gpu = &machine->device[FMM_DEVICE_GPU];
+  double *points = NULL, *densities = NULL, *potential = NULL, bytes = sizeof(double) * (double)MANY;
+  fmm_rate few, many;
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&points, 3 * MANY, "the points of the calibration"));
+  FMM_CHECK(FMM_ALLOCATE(&densities, MANY, "the densities of the calibration"));
+  FMM_CHECK(FMM_ALLOCATE(&potential, MANY, "the potentials of the calibration"));
+  FMM_CHECK(fmm_generate_points("uniform", MANY, 1, points, threads));
+  FMM_CHECK(fmm_generate_densities("unit", MANY, 1, densities, threads));
+  FMM_CHECK(beside_phases(machine, threads, FEW, FEW, points, densities, potential, &few));
+  FMM_CHECK(beside_phases(machine, threads, MANY, LEAF, points, densities, potential, &many));
+  double on_bus = bytes / gpu->h2d_bytes_per_s.value + bytes / gpu->d2h_bytes_per_s.value, staging = many.value - few.value - on_bus;
+  gpu->evaluation_s = few;
+  gpu->staging_bytes_per_s = (fmm_rate){2 * bytes / fmax(staging, 1e-3 * on_bus), many.spread};
+done:
+  FMM_FREE(&points);
+  FMM_FREE(&densities);
+  FMM_FREE(&potential);
+  return status;
+}
+
 /* ---- slowdown ---- */
 
 /* Fastest of some executions: seconds of the phases that hybrid1 leaves on the CPU. */

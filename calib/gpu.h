@@ -12,6 +12,10 @@ fmm_status fmm_gpu_rates(int repeats, int sms, fmm_device_rates *gpu);
  * results: room for the sorted results (scratch). */
 fmm_status fmm_gpu_phases_apart(fmm_setup *setup, const double *densities, double *results, double seconds[FMM_N_PHASES]);
 
+/* Seconds of an evaluation on the GPU beside its phases and copies, and the rate at which the host stages densities and results, beyond the bus: from
+ * what evaluations of few and of many points take beyond their phases. machine: with the GPU's rates; both are set in it. */
+fmm_status fmm_gpu_frame(fmm_machine *machine, int threads);
+
 /* Factor (at least 1) by which the CPU's phases take longer while the GPU works (schedule hybrid1 against cpu, same tree). */
 fmm_status fmm_gpu_driving_slowdown(const fmm_machine *machine, int threads, double *factor);
 #endif

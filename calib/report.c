@@ -37,6 +37,8 @@ static void add_rates(writer *w, const fmm_device_rates *d, int is_gpu) {
   if (!is_gpu) return;
   add_quantity(w, "bus, host to device, pinned", d->h2d_bytes_per_s, "B/s");
   add_quantity(w, "bus, device to host, pinned", d->d2h_bytes_per_s, "B/s");
+  add_quantity(w, "staging on the host, beyond the bus", d->staging_bytes_per_s, "B/s");
+  add_quantity(w, "an evaluation, beside its phases", d->evaluation_s, "s");
   add(w, "  CPU phases take %.2f times as long while it is driven\n", d->driving_slowdown);
 }
 

@@ -30,8 +30,8 @@ typedef struct fmm_state {
 /* Check-to-equivalent maps amplify noise by the inverse of their smallest kept singular value, some (outer/inner)^2 = 20 an order. Densities that
  * hold the noise of single-precision sums or of a single-precision V list, 1e-7, times that amplification give it back without harm only if they
  * are summed accurately (laplace with gradient, most points at one place, tolerance 1e-4: error 2e-6 at order 5, 1e-4 at order 6 in single,
- * 3e-6 in double; uniform, 1e-6, reduced double: 4e-6 at order 7). So cheaper pair sums than double serve surfaces of low order only. */
-enum { FMM_MOST_ORDER_OF_CHEAP_SUMS = 5 };
+ * 3e-6 in double; uniform, 1e-6, reduced double: 4e-6 at order 7). So cheaper pair sums than double serve surfaces of low order only
+ * (FMM_MOST_ORDER_OF_CHEAP_SUMS, runtime/counts.h). */
 static inline int fmm_cheap_surface_sums(const fmm_state *state) { return state->operators->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS; }
 static inline fmm_precision fmm_surface_precision(const fmm_state *state, fmm_phase phase) {
   return fmm_cheap_surface_sums(state) ? state->precision[phase] : FMM_PRECISION_DOUBLE;

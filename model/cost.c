@@ -16,23 +16,25 @@ static double seconds_a_pair(const fmm_device_rates *d, double instructions, int
   return laplace_s * (instructions + rsqrt) / (laplace_instructions + rsqrt);
 }
 
-double fmm_roofline_s(const fmm_device_rates *device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
+double fmm_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
                       int precision) {
+  const fmm_device_rates *d = &machine->device[device];
   int makes_results = phase == FMM_PHASE_ULIST || phase == FMM_PHASE_WLIST || phase == FMM_PHASE_DOWN;
-  int gradient = counts->gradient && makes_results;
-  double compute = work->flops / device->fma_flops_per_s[precision].value;
+  int gradient = counts->gradient && makes_results, cheap = phase == FMM_PHASE_ULIST || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
+  int pairs_in = cheap ? precision : 0, products_in = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? precision : 0;
+  double compute = work->flops / d->fma_flops_per_s[products_in].value;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
     double pair_flops = work->pairs * fmm_pair_flops(pair, gradient, counts->n_columns);
-    compute = work->pairs * seconds_a_pair(device, fmm_pair_instructions(pair, gradient, counts->n_columns), precision) +
-              fmax(work->flops - pair_flops, 0) / device->fma_flops_per_s[precision].value;
+    compute = work->pairs * seconds_a_pair(d, fmm_pair_instructions(pair, gradient, counts->n_columns), pairs_in) +
+              fmax(work->flops - pair_flops, 0) / d->fma_flops_per_s[products_in].value;
   }
-  return fmax(compute, work->bytes / (precision + 1) / device->memory_bytes_per_s.value);
+  return fmax(compute, work->bytes / (precision + 1) / d->memory_bytes_per_s.value);
 }
 
-double fmm_phase_roofline_s(const fmm_device_rates *device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
+double fmm_phase_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
   double seconds = 0;
   for (int level = 0; level < FMM_MAX_LEVELS; level++)
-    seconds += fmm_roofline_s(device, pair, counts, phase, &counts->level[phase][level], precision);
+    seconds += fmm_roofline_s(machine, device, pair, counts, phase, &counts->level[fmm_work_on(phase, device)][level], precision);
   return seconds;
 }
 
@@ -60,8 +62,8 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
   double launch_s = d->launch_s.value + c.launch_s;
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
-    const fmm_work *work = &counts->level[phase][level];
-    double limit = fmm_roofline_s(d, pair, counts, (fmm_phase)phase, work, precision);
+    const fmm_work *work = &counts->level[fmm_work_on((fmm_phase)phase, (fmm_device)device)][level];
+    double limit = fmm_roofline_s(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision);
     double seconds = c.value * limit + c.entry_s * work->entries + c.byte_s * work->bytes / (precision + 1) + (a_level && work->entries > 0 ? launch_s : 0);
     table->level_s[phase][level][device][precision] = seconds;
     cost.limit_s += limit;
@@ -95,6 +97,8 @@ static void fill_transfers(fmm_cost_table *table, const fmm_machine *machine, co
   table->h2d_bytes_per_s = gpu->h2d_bytes_per_s.value;
   table->d2h_bytes_per_s = gpu->d2h_bytes_per_s.value;
   table->transfer_launch_s = gpu->launch_s.value;
+  table->staging_s_per_byte = gpu->staging_bytes_per_s.value > 0 ? 1 / gpu->staging_bytes_per_s.value : 0; /* 0: not measured yet */
+  table->evaluation_s = gpu->evaluation_s.value;
   table->driving_slowdown = gpu->present ? gpu->driving_slowdown : 1;
   table->frame_s = frame_bytes(table, counts) / cpu->memory_bytes_per_s.value;
   table->sum_s = 3 * table->potential_bytes / cpu->memory_bytes_per_s.value;

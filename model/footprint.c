@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "kernels/pair/pair_both.h"
+
 enum { BYTES_A_BOX = 8 + 1 + 4 + 4 + 1 + 1 + 4 * 8 + 3 * 8 + 4, BYTES_A_LEAF = 4, BYTES_A_ROW = 4 + 8, BLOCKS_A_THREAD = 11, LANES = 16 };
 
 static double point_bytes(const fmm_counts *c, const fmm_pair_info *pair) {
@@ -41,10 +43,10 @@ static double device_operators(const fmm_counts *c, const fmm_pair_info *pair, d
 
 /* Mates, places and halos of the U list (kernels/ulist/ulist_groups.h). Leaves that fill d dimensions have 3^d neighbours; a group of m^d leaves
  * has half of the layer around it in its halo, the layer being thinner by those groups that lie at the border. */
-static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair) {
+static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair, fmm_precision precision) {
   double entries = c->total[FMM_PHASE_ULIST].entries, leaves = (double)c->n_leaves, points = (double)c->n_targets;
-  if (!c->same_points) return 0;
-  if (!pair->symmetric || c->n_columns > 1 || entries < 2 * leaves) return 8 * entries;
+  if (!c->same_points || !fmm_pair_prefers_both(pair, c->gradient, c->n_columns, fmm_precision_index(precision))) return 0;
+  if (entries < 2 * leaves) return 8 * entries;
   double groups = fmax(1, fmin(leaves, fmin(128, points / 2048))), d = log(entries / leaves) / log(3);
   double edge = pow(leaves / groups, 1 / d), layer = pow(1 + 2 * (1 - pow(groups, -1 / d)) / edge, d) - 1;
   return 8 * entries + 8 * pair->outputs * (c->gradient ? 4 : 1) * 0.5 * layer * points;
@@ -61,7 +63,7 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
                            double planes) {
   double densities = (double)c->n_sources * (fmm_source_bytes(what) - 24), results = (double)c->n_targets * (fmm_target_bytes(what) - 24);
   double entries = c->total[FMM_PHASE_ULIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries;
-  double bytes = point_bytes(c, pair) + 2 * densities + 3 * results + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
+  double bytes = point_bytes(c, pair) + 8 * (double)c->n_targets + 2 * densities + 3 * results + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
   double far = gpu[FMM_PHASE_UP] + gpu[FMM_PHASE_VLIST] + gpu[FMM_PHASE_WLIST] + gpu[FMM_PHASE_XLIST] + gpu[FMM_PHASE_DOWN];
   if (!has_far_field(c) || !(far > 0)) return bytes;
   double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns;
@@ -70,8 +72,11 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
   return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);
 }
 
-void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int threads, fmm_precision vlist_precision, const double gpu_fraction[FMM_N_PHASES],
-                      fmm_footprint *footprint) {
+/* Blocks of up and down a thread. */
+static double level_workspace(const fmm_count_case *what, int threads) { return (double)threads * BLOCKS_A_THREAD * LANES * 8 * fmm_count_unknowns(what); }
+
+void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int threads, const fmm_precision precision[FMM_N_PHASES],
+                      const double gpu_fraction[FMM_N_PHASES], fmm_footprint *footprint) {
   fmm_footprint f = {0};
   fmm_count_case what = {.pair = pair, .order = c->order, .n_columns = c->n_columns, .gradient = c->gradient};
   fmm_box_work box = fmm_box_work_of(&what);
@@ -80,18 +85,21 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   f.tree = (double)c->n_boxes * BYTES_A_BOX + (double)c->n_leaves * BYTES_A_LEAF;
   f.lists = list_bytes(c);
   f.planes = (double)c->n_sources * (fmm_source_bytes(&what) - 24) + (double)c->n_targets * (fmm_target_bytes(&what) - 24);
-  f.workspace = ulist_bytes(c, pair);
+  int v_single = precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE;
+  if (gpu_fraction[FMM_PHASE_ULIST] < 1) f.workspace += ulist_bytes(c, pair, precision[FMM_PHASE_ULIST]);
   if (has_far_field(c)) {
     int sets = pair->has_degree ? 1 : c->n_levels;
     f.expansions = 3 * (double)c->n_boxes * box.box_bytes;
     f.operators = sets * (2 * (box.leaf_operator_bytes / 2 + box.parent_operator_bytes) + v.operator_bytes);
-    f.workspace += fmm_vlist_workspace_bytes(&what, vlist_precision == FMM_PRECISION_SINGLE ? sizeof(float) : sizeof(double), (double)(c->n_boxes - c->n_leaves), threads) + 2.0 * threads * BLOCKS_A_THREAD * LANES * 8 * fmm_count_unknowns(&what);
+    if (gpu_fraction[FMM_PHASE_VLIST] < 1) f.workspace += fmm_vlist_workspace_bytes(&what, v_single ? sizeof(float) : sizeof(double), (double)(c->n_boxes - c->n_leaves), threads);
+    if (gpu_fraction[FMM_PHASE_UP] < 1) f.workspace += level_workspace(&what, threads);
+    if (gpu_fraction[FMM_PHASE_DOWN] < 1) f.workspace += level_workspace(&what, threads);
   }
   f.host = f.points + f.tree + f.lists + f.planes + f.expansions + f.operators + f.workspace;
   double on_gpu = 0;
   for (int phase = 0; phase < FMM_N_PHASES; phase++) on_gpu += gpu_fraction[phase];
   if (on_gpu > 0) {
-    double complex_bytes = vlist_precision == FMM_PRECISION_SINGLE ? 2 * sizeof(float) : 2 * sizeof(double);
+    double complex_bytes = v_single ? 2 * sizeof(float) : 2 * sizeof(double);
     f.device = device_bytes(c, pair, &what, gpu_fraction, complex_bytes, c->order);
     f.device_least = device_bytes(c, pair, &what, gpu_fraction, complex_bytes, 1);
   }

@@ -15,7 +15,8 @@ typedef struct fmm_footprint {
   double device, device_least; /* the arena on the GPU: V's spectra all at once, or in the thinnest slabs; 0 without work there */
 } fmm_footprint;
 
-/* threads: of the CPU team. vlist_precision: of V. gpu_fraction: of each phase; any on the GPU needs points, lists and the arrays of its phases there. */
-void fmm_footprint_of(const fmm_counts *counts, const fmm_pair_info *pair, int threads, fmm_precision vlist_precision, const double gpu_fraction[FMM_N_PHASES],
-                      fmm_footprint *footprint);
+/* threads: of the CPU team. gpu_fraction: of each phase; any on the GPU needs points, lists and the arrays of its phases there, and a phase wholly there has no
+ * workspace on the host. */
+void fmm_footprint_of(const fmm_counts *counts, const fmm_pair_info *pair, int threads, const fmm_precision precision[FMM_N_PHASES],
+                      const double gpu_fraction[FMM_N_PHASES], fmm_footprint *footprint);
 #endif

@@ -38,6 +38,8 @@ static fmm_status check_device(const fmm_device_rates *d, const char *device, in
   if (!is_gpu) return FMM_OK;
   FMM_TRY(check_rate(device, "h2d_bytes_per_s", d->h2d_bytes_per_s));
   FMM_TRY(check_rate(device, "d2h_bytes_per_s", d->d2h_bytes_per_s));
+  FMM_TRY(check_rate(device, "staging_bytes_per_s", d->staging_bytes_per_s));
+  FMM_TRY(check_rate(device, "evaluation_s", d->evaluation_s));
   if (!in_range(d->driving_slowdown, 1, 100))
     return FMM_FAIL(FMM_ERR_PROFILE, "%s: driving_slowdown is %g; it must be 1 .. 100", device, d->driving_slowdown);
   return FMM_OK;

@@ -21,16 +21,19 @@ typedef struct fmm_cost_table {
   /* bytes that must cross the bus when a phase runs on the other device than its input or output (each way) */
   double density_bytes, potential_bytes, up_equivalent_bytes, down_check_bytes;
   double h2d_bytes_per_s, d2h_bytes_per_s, transfer_launch_s, driving_slowdown;
+  double staging_s_per_byte; /* of densities, and of results that the GPU delivers, besides */
+  double evaluation_s;       /* of the driver's calls and waits, where the GPU takes part */
   double frame_s;    /* CPU seconds before and after the phases, wherever the CPU takes part: check, sort, clear, unsort; by bandwidth alone */
   double sum_s;      /* CPU seconds to add the two devices' results: two read, one written */
 } fmm_cost_table;
 
 /* Seconds that the hardware allows for this work (C = 1): the larger of compute and memory. Compute is pairs at the pair rate and other flops at
- * the multiply-add peak, one after the other; the pair rate of a kernel follows from Laplace's by instructions a pair (eq. 6). Single: half the bytes. */
-double fmm_roofline_s(const fmm_device_rates *device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
+ * the multiply-add peak, one after the other; the pair rate of a kernel follows from Laplace's by instructions a pair (eq. 6). Single: half the bytes; what is in
+ * single besides are pairs (onto and from surfaces up to the order where that serves) and V's products on the CPU; all other products are double. */
+double fmm_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
                       int precision_index);
 /* The same over all levels, each with its own limit: the feature that constants are fitted to. */
-double fmm_phase_roofline_s(const fmm_device_rates *device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision_index);
+double fmm_phase_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision_index);
 /* Launches (GPU) or parallel regions (CPU): one a level with work for up and down, one for all levels of a list. */
 int fmm_phase_launches(const fmm_counts *counts, fmm_phase phase);
 

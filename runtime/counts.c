@@ -4,23 +4,24 @@
 
 #include <string.h>
 
-fmm_phase_cost *const fmm_phase_costs[FMM_N_PHASES] = {
+fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS] = {
     [FMM_PHASE_UP] = fmm_up_cost,       [FMM_PHASE_ULIST] = fmm_ulist_cost, [FMM_PHASE_VLIST] = fmm_vlist_cost,
-    [FMM_PHASE_WLIST] = fmm_wlist_cost, [FMM_PHASE_XLIST] = fmm_xlist_cost, [FMM_PHASE_DOWN] = fmm_down_cost};
+    [FMM_PHASE_WLIST] = fmm_wlist_cost, [FMM_PHASE_XLIST] = fmm_xlist_cost, [FMM_PHASE_DOWN] = fmm_down_cost,
+    [FMM_WORK_UP_GPU] = fmm_up_gpu_cost,    [FMM_WORK_VLIST_GPU] = fmm_vlist_gpu_cost, [FMM_WORK_DOWN_GPU] = fmm_down_gpu_cost};
 
 const char *const fmm_phase_names[FMM_N_PHASES] = {"up", "ulist", "vlist", "wlist", "xlist", "down"};
 
 void fmm_counts_add_up(fmm_counts *counts) {
-  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+  for (int work = 0; work < FMM_N_WORKS; work++) {
     fmm_work total = {0};
     for (int level = 0; level < FMM_MAX_LEVELS; level++) {
-      const fmm_work *w = &counts->level[phase][level];
+      const fmm_work *w = &counts->level[work][level];
       total.pairs += w->pairs;
       total.flops += w->flops;
       total.bytes += w->bytes;
       total.entries += w->entries;
     }
-    counts->total[phase] = total;
+    counts->total[work] = total;
   }
 }
 
@@ -36,7 +37,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .n_leaves = tree->n_leaves,
                   .n_boxes = tree->n_boxes,
                   .v_pairs = lists->v_pairs};
-  for (int phase = 0; phase < FMM_N_PHASES; phase++) FMM_TRY(fmm_phase_costs[phase](tree, lists, what, c.level[phase]));
+  for (int work = 0; work < FMM_N_WORKS; work++) FMM_TRY(fmm_phase_costs[work](tree, lists, what, c.level[work]));
   fmm_counts_add_up(&c);
   *counts = c;
   return FMM_OK;

@@ -14,14 +14,24 @@ typedef struct fmm_work {
   double entries; /* list entries or boxes handled: the unit of per-item overhead (up, down: boxes; U, W, X: entries; V: pairs of parents) */
 } fmm_work;
 
+/* Works that are counted: one a phase, and those of the phases that the GPU does in another form. */
+enum { FMM_WORK_UP_GPU = FMM_N_PHASES, FMM_WORK_VLIST_GPU, FMM_WORK_DOWN_GPU, FMM_N_WORKS };
+static inline int fmm_work_on(fmm_phase phase, fmm_device device) {
+  if (device == FMM_DEVICE_CPU) return phase;
+  return phase == FMM_PHASE_UP ? FMM_WORK_UP_GPU : phase == FMM_PHASE_VLIST ? FMM_WORK_VLIST_GPU : phase == FMM_PHASE_DOWN ? FMM_WORK_DOWN_GPU : (int)phase;
+}
+
+/* Order up to which sums onto and from surfaces follow their phase's precision; above it they are double (kernels/phase.h says why). */
+enum { FMM_MOST_ORDER_OF_CHEAP_SUMS = 5 };
+
 typedef struct fmm_counts {
   int order, n_columns, gradient;
   int n_surface;                 /* 6(p-1)^2 + 2 */
   int n_levels;
   int same_points;               /* targets are the sources */
   int64_t n_sources, n_targets, n_leaves, n_boxes, v_pairs;
-  fmm_work level[FMM_N_PHASES][FMM_MAX_LEVELS];
-  fmm_work total[FMM_N_PHASES];
+  fmm_work level[FMM_N_WORKS][FMM_MAX_LEVELS]; /* by phase: [phase] is that of the CPU's form, [fmm_work_on(phase, device)] of either */
+  fmm_work total[FMM_N_WORKS];
 } fmm_counts;
 
 typedef struct fmm_count_case { const fmm_pair_info *pair; int order, n_columns, gradient; } fmm_count_case;
@@ -62,8 +72,8 @@ void fmm_counts_add_up(fmm_counts *counts);
 
 /* One function a phase, in kernels/PHASE/PHASE_cost.c: fills level[] of its phase; level is zero on entry. */
 typedef fmm_status fmm_phase_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]);
-fmm_phase_cost fmm_up_cost, fmm_ulist_cost, fmm_vlist_cost, fmm_wlist_cost, fmm_xlist_cost, fmm_down_cost;
-extern fmm_phase_cost *const fmm_phase_costs[FMM_N_PHASES];
+fmm_phase_cost fmm_up_cost, fmm_ulist_cost, fmm_vlist_cost, fmm_wlist_cost, fmm_xlist_cost, fmm_down_cost, fmm_up_gpu_cost, fmm_vlist_gpu_cost, fmm_down_gpu_cost;
+extern fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS];
 
 /* First level whose boxes have equivalent densities: boxes of coarser levels are all adjacent and are in no list. */
 enum { FMM_FIRST_FAR_LEVEL = 2 };
@@ -73,6 +83,9 @@ typedef struct fmm_box_work { double leaf_flops, parent_flops, box_bytes, leaf_o
 fmm_box_work fmm_box_work_of(const fmm_count_case *what);
 typedef struct fmm_vlist_work { double frequencies, transform_flops, block_flops, spectrum_bytes, operator_bytes; } fmm_vlist_work;
 fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what);
+/* The same on the GPU: of a parent's transforms, one way, and of eight parents' products in one direction. entries: blocks of a window and a frequency. */
+typedef struct fmm_vlist_gpu_work { double parent_flops, parent_bytes, product_flops; } fmm_vlist_gpu_work;
+fmm_vlist_gpu_work fmm_vlist_gpu_work_of(const fmm_count_case *what);
 /* V on CPU cores: target parents of a slab, for values of real_bytes; bytes of its workspace for this many parent boxes with rows. */
 int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes);
 double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, int threads);

@@ -40,7 +40,8 @@ void fmm_dispatch_split(fmm_setup *s) {
 }
 
 static int on_gpu(const fmm_setup *s, fmm_phase phase) { return s->gpu_rows[phase] > 0; }
-static int on_cpu(const fmm_setup *s, fmm_phase phase) { return s->gpu_rows[phase] < rows_of(s, phase); }
+int fmm_dispatch_on_cpu(const fmm_setup *s, fmm_phase phase) { return s->gpu_rows[phase] < rows_of(s, phase); }
+static int on_cpu(const fmm_setup *s, fmm_phase phase) { return fmm_dispatch_on_cpu(s, phase); }
 
 int fmm_dispatch_uses(const fmm_setup *s, fmm_device device) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++)

@@ -55,7 +55,8 @@ fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity,
   say(&t, "%lld sources, %lld targets; %s; leaf size %d, root scale %.4g: %lld leaves, %lld boxes, %d levels%s\n", (long long)i->n_sources,
       (long long)i->n_targets, order, i->leaf_size, i->root_scale, (long long)i->n_leaves, (long long)i->n_boxes, i->n_levels,
       s->n_nested ? ", clusters below the finest cell" : "");
-  const char *refusal = plan->binding ? fmm_binding_refusal(plan->binding) : "that was not asked";
+  int works = fmm_dispatch_uses(plan->setup, FMM_DEVICE_CPU) || plan->setup->n_nested;
+  const char *refusal = !works && s->gpu ? "all phases run on the GPU" : plan->binding ? fmm_binding_refusal(plan->binding) : "that was not asked";
   say(&t, "%d threads, %s%s%s; %.1f MB on the host; machine profile: %s\n", i->threads, refusal ? "not bound (" : "bound one to a core while it works",
       refusal ? refusal : "", refusal ? ")" : "", (double)i->host_bytes / 1e6,
       i->profile_path[0] ? i->profile_path : "none, nominal rates (fmm-calibrate measures this machine)");

@@ -47,6 +47,21 @@ static fmm_status measured(int ordinal, int sms, const fmm_gpu_info *info, fmm_d
   return FMM_OK;
 }
 
+int fmm_node_gpu_part(int ordinal, int gpu_sms) {
+  fmm_gpu_info info;
+  if (gpu_sms <= 0) return 0;
+  fmm_gpu_query(ordinal, &info);
+  return info.present && gpu_sms >= info.sms ? 0 : gpu_sms;
+}
+
+/* What only a calibration measures: a copy by the host moves each byte three times (read, the line fetched, written); an evaluation calls the driver as often as
+ * some launches do. */
+static void assume_frame(const fmm_machine *machine, fmm_device_rates *d) {
+  const double calls = 20;
+  d->staging_bytes_per_s.value = machine->device[FMM_DEVICE_CPU].memory_bytes_per_s.value / 3;
+  d->evaluation_s.value = calls * d->launch_s.value;
+}
+
 fmm_status fmm_node_gpu(int ordinal, int sms, fmm_machine *machine) {
   fmm_device_rates *gpu = &machine->device[FMM_DEVICE_GPU], now;
   fmm_gpu_info info;
@@ -60,8 +75,9 @@ fmm_status fmm_node_gpu(int ordinal, int sms, fmm_machine *machine) {
   if (status != FMM_OK) return gpu->present = 0, FMM_OK; /* a device that fails at this is no device to choose */
   if (gpu->present) {
     memcpy(now.constant, gpu->constant, sizeof now.constant);
-    now.driving_slowdown = gpu->driving_slowdown;
+    now.driving_slowdown = gpu->driving_slowdown, now.staging_bytes_per_s = gpu->staging_bytes_per_s, now.evaluation_s = gpu->evaluation_s;
   }
+  else assume_frame(machine, &now);
   *gpu = now;
   return FMM_OK;
 }

@@ -98,6 +98,7 @@ extern const fmm_phase_impl *const fmm_cpu_phases[FMM_N_PHASES];
 fmm_status fmm_dispatch(fmm_setup *setup, fmm_call *call, fmm_trace *trace);
 void fmm_dispatch_split(fmm_setup *setup);                             /* gpu_rows from the assignment's fractions */
 int fmm_dispatch_uses(const fmm_setup *setup, fmm_device device);      /* nonzero when some phase has rows there */
+int fmm_dispatch_on_cpu(const fmm_setup *setup, fmm_phase phase);      /* nonzero when this one has rows on the CPU */
 /* setup_gpu.c: the GPU's part of a set-up, and the arrays that cross the bus. */
 fmm_status fmm_setup_gpu_create(fmm_setup *setup, const fmm_plan *plan);
 void fmm_setup_gpu_destroy(fmm_setup *setup);

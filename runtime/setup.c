@@ -48,15 +48,20 @@ static fmm_status reserve_arrays(fmm_setup *s, const fmm_plan *plan) {
   return order_planes(s, info->outputs, columns, plan->options.gradient != 0);
 }
 
+/* Of the phases that the CPU has a part in; those that have one keep it. */
+static fmm_status reserve_workspaces(fmm_setup *s) {
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    if (fmm_cpu_phases[phase]->reserve && fmm_dispatch_on_cpu(s, phase) && !s->state.workspace[phase]) FMM_TRY(fmm_cpu_phases[phase]->reserve(&s->state));
+  return FMM_OK;
+}
+
 static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan, const fmm_precision precision[FMM_N_PHASES]) {
   s->state = (fmm_state){.tree = &s->tree, .lists = &s->lists, .pair = plan->pair, .params = s->params, .operators = s->operators,
                          .n_columns = plan->options.n_columns, .gradient = plan->options.gradient != 0, .threads = plan->threads,
                          .tolerance = plan->options.tolerance, .density = s->density, .potential = s->potential,
                          .up_equivalent = s->up_equivalent, .down_check = s->down_check, .down_equivalent = s->down_equivalent};
   memcpy(s->state.precision, precision, sizeof s->state.precision);
-  for (int phase = 0; phase < FMM_N_PHASES; phase++)
-    if (fmm_cpu_phases[phase]->reserve && (s->far_field || phase == FMM_PHASE_ULIST)) FMM_TRY(fmm_cpu_phases[phase]->reserve(&s->state));
-  return FMM_OK;
+  return reserve_workspaces(s);
 }
 
 static void release_state(fmm_setup *s) {
@@ -101,7 +106,7 @@ static size_t state_bytes(const fmm_setup *s) {
                  fmm_memory_bytes(s->gpu_potential) + fmm_memory_bytes(s->gpu_check) + fmm_memory_bytes(s->host_density) + fmm_memory_bytes(s->host_potential) +
                  fmm_memory_bytes(s->host_gradient);
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
-    if (fmm_cpu_phases[phase]->bytes && (s->far_field || phase == FMM_PHASE_ULIST)) bytes += fmm_cpu_phases[phase]->bytes(&s->state);
+    if (fmm_cpu_phases[phase]->bytes && s->state.workspace[phase]) bytes += fmm_cpu_phases[phase]->bytes(&s->state);
   return bytes;
 }
 
@@ -158,6 +163,7 @@ static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan, const fmm_precisio
   fmm_cost_table_forbid(&s->costs, FMM_DEVICE_GPU, status == FMM_ERR_MEMORY ? "the GPU's memory, or the cap on it, is not enough" : "the GPU failed when the plan was made");
   FMM_TRY(fmm_schedule_choose(&s->costs, precision, FMM_SCHEDULE_AUTO, &s->assignment, &s->makespan));
   fmm_dispatch_split(s);
+  FMM_TRY(reserve_workspaces(s));
   return fmm_setup_gpu_create(s, plan);
 }
 

@@ -13,7 +13,7 @@ static fmm_status tune(const fmm_forecast_case *what, fmm_schedule_kind kind, fm
   FMM_TRY(fmm_tune(what->machine, what->pair, what->precision, kind, what->leaf_size, what->root_scale, what->estimate, what->context, &f->tuned));
   FMM_TRY(what->estimate(what->context, f->tuned.leaf_size, f->tuned.root_scale, &f->counts));
   int threads = what->threads > 0 ? what->threads : what->machine->device[FMM_DEVICE_CPU].units;
-  fmm_footprint_of(&f->counts, what->pair, threads, what->precision[FMM_PHASE_VLIST], f->tuned.assignment.gpu_fraction, &f->memory);
+  fmm_footprint_of(&f->counts, what->pair, threads, what->precision, f->tuned.assignment.gpu_fraction, &f->memory);
   return FMM_OK;
 }
 

@@ -1,7 +1,7 @@
 /* Makespan of an assignment on the phase DAG: greedy list scheduling of at most twelve tasks (phase, device) and the copies between
  * them. Deterministic: the task that can start first goes first, ties by fmm_phase_priority, then CPU before GPU.
- * Copies: densities to the GPU once; upward equivalents after up, and check potentials after the last of V and X, to the device that
- * needs them (of a divided phase, its part); results from the GPU once. Reference: Choi et al. 2014, section 5.2. */
+ * Copies: densities to the GPU once, staged; upward equivalents after up, and check potentials after the last of V and X, to the device that
+ * needs them (of a divided phase, its part); results from the GPU once, staged where they are the caller's as they come. Reference: Choi et al. 2014, section 5.2. */
 #include <math.h>
 
 #include "sched/sched.h"
@@ -115,26 +115,30 @@ static void place(run *r, int phase, int device) {
   r->result->device_busy_s[device] += r->seconds[phase][device];
 }
 
+static double staging_seconds(const run *r, double bytes) { return bytes * r->costs->staging_s_per_byte; }
+
 static void upload_densities(run *r) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     if (fmm_phase_reads_densities[phase] && works(r, phase, FMM_DEVICE_GPU) && r->arrival[DENSITIES][FMM_DEVICE_GPU] < 0)
-      r->arrival[DENSITIES][FMM_DEVICE_GPU] = copy(r, FMM_DEVICE_GPU, 0, r->costs->density_bytes);
+      r->arrival[DENSITIES][FMM_DEVICE_GPU] = copy(r, FMM_DEVICE_GPU, staging_seconds(r, r->costs->density_bytes), r->costs->density_bytes);
 }
 
-/* All results on the host, added where both devices made some, and the frame around the CPU's part. */
+/* All results on the host, added where both devices made some, and what is around the phases of either device. */
 static double finish(run *r) {
   double end = 0, gpu_results = 0;
-  int made[FMM_N_DEVICES] = {0}, cpu_works = 0;
+  int made[FMM_N_DEVICES] = {0}, cpu_works = 0, gpu_works = 0;
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int d = 0; d < FMM_N_DEVICES; d++) {
       if (!works(r, phase, d)) continue;
       end = fmax(end, r->end[phase][d]);
-      cpu_works |= d == FMM_DEVICE_CPU;
+      cpu_works |= d == FMM_DEVICE_CPU, gpu_works |= d == FMM_DEVICE_GPU;
       made[d] |= fmm_phase_makes_results[phase];
       if (d == FMM_DEVICE_GPU && fmm_phase_makes_results[phase]) gpu_results = fmax(gpu_results, r->end[phase][d]);
     }
   if (made[FMM_DEVICE_GPU]) end = fmax(end, copy(r, FMM_DEVICE_CPU, gpu_results, r->costs->potential_bytes));
   if (made[FMM_DEVICE_GPU] && made[FMM_DEVICE_CPU]) end += r->costs->sum_s;
+  if (made[FMM_DEVICE_GPU] && !cpu_works) end += staging_seconds(r, r->costs->potential_bytes);
+  if (gpu_works) end += r->costs->evaluation_s;
   return cpu_works ? end + r->costs->frame_s : end;
 }
 

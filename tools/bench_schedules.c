@@ -1,7 +1,8 @@
 /* How good the choice of the schedule is: for each case, every named schedule with a tree tuned for it, and auto; all timed in turn (one execution each,
  * round after round, each round beginning with another, so that neighbours and drifts hit all alike), medians, and the regret: time of auto's plan over that
  * of the best, minus 1; 0 when the best is the very plan that auto made (same plan_id).
- * bench-schedules KEY=VALUE ...: sms (multiprocessors, 0: all), rounds, profile, threads, only (a number of the list below, from 0).
+ * bench-schedules KEY=VALUE ...: sms (multiprocessors, 0: all), rounds, profile, threads, only (a number of the list below, from 0), phases (1: the phases'
+ * predicted and measured times too, the latter medians).
  * The profile is the one of fmm-calibrate; predicted times come from it. */
 #include <math.h>
 #include <stdio.h>
@@ -27,12 +28,12 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 
 typedef struct contest {
   const standard_case *what;
-  int sms, rounds, threads;
+  int sms, rounds, threads, phases;
   const char *profile;
   double *points, *densities, *potential, *gradient;
   fmm_plan *plan[N_PLANS];
   fmm_plan_info info[N_PLANS];
-  double seconds[N_PLANS][MOST_ROUNDS];
+  double seconds[N_PLANS][MOST_ROUNDS], phase_s[N_PLANS][FMM_N_PHASES][MOST_ROUNDS];
 } contest;
 
 static fmm_status make_case(contest *c) {
@@ -56,11 +57,22 @@ static fmm_status make_plan(contest *c, int k) {
   return fmm_plan_get_info(c->plan[k], &c->info[k]);
 }
 
-static fmm_status execute(contest *c, int k, double *seconds) {
+static fmm_status execute(contest *c, int k, int round) {
   double begin = fmm_now_s();
   FMM_TRY(fmm_plan_execute(c->plan[k], c->densities, c->potential, c->what->gradient ? c->gradient : NULL));
-  *seconds = fmm_now_s() - begin;
+  c->seconds[k][round] = fmm_now_s() - begin;
+  FMM_TRY(fmm_plan_get_info(c->plan[k], &c->info[k]));
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) c->phase_s[k][phase][round] = c->info[k].phase_measured_s[phase];
   return FMM_OK;
+}
+
+static void print_phases(contest *c, int k) {
+  static const char *const phases[FMM_N_PHASES] = {"up", "u", "v", "w", "x", "down"};
+  printf("          ");
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    printf(" %s %s %.3f/%.3f", phases[phase], c->info[k].device[phase] == FMM_DEVICE_GPU ? "gpu" : "cpu", 1e3 * c->info[k].phase_predicted_s[phase],
+           1e3 * fmm_bench_median(c->rounds, c->phase_s[k][phase]));
+  printf("\n");
 }
 
 static const char *chosen(fmm_schedule_kind kind) {
@@ -80,20 +92,21 @@ static void print(contest *c, double *regret) {
   *regret = own / best - 1;
   printf("%s, %lld points, %s, %d digits, %d multiprocessors: regret %.0f %%\n", c->what->distribution, (long long)c->what->n, c->what->densities, c->what->digits,
          c->info[2].gpu_sms, 100 * *regret);
-  for (int k = 0; k < N_PLANS; k++)
+  for (int k = 0; k < N_PLANS; k++) {
     printf("  %-8s leaf %5d root %.3f  predicted %9.3f ms  measured %9.3f ms%s%s\n", names[k], c->info[k].leaf_size, c->info[k].root_scale, 1e3 * c->info[k].predicted_s,
            1e3 * time[k], time[k] == best ? "  best" : "", k == 0 ? chosen(c->info[0].schedule) : "");
+    if (c->phases) print_phases(c, k);
+  }
 }
 
 static fmm_status compete(contest *c, double *regret) {
-  double ignored;
   FMM_TRY(make_case(c));
   for (int k = 0; k < N_PLANS; k++) {
     FMM_TRY(make_plan(c, k));
-    FMM_TRY(execute(c, k, &ignored));
+    FMM_TRY(execute(c, k, 0)); /* to warm up; the first round takes its place */
   }
   for (int round = 0; round < c->rounds; round++)
-    for (int i = 0, k = round % N_PLANS; i < N_PLANS; i++, k = (k + 1) % N_PLANS) FMM_TRY(execute(c, k, &c->seconds[k][round]));
+    for (int i = 0, k = round % N_PLANS; i < N_PLANS; i++, k = (k + 1) % N_PLANS) FMM_TRY(execute(c, k, round));
   print(c, regret);
   return FMM_OK;
 }
@@ -116,7 +129,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < N_CASES && status == FMM_OK; i++) {
     if (only >= 0 && i != only) continue;
     contest c = {.what = &cases[i], .sms = atoi(fmm_bench_value(argc, argv, "sms", "0")), .rounds = atoi(fmm_bench_value(argc, argv, "rounds", "12")),
-                 .threads = atoi(fmm_bench_value(argc, argv, "threads", "0")), .profile = fmm_bench_value(argc, argv, "profile", NULL)};
+                 .threads = atoi(fmm_bench_value(argc, argv, "threads", "0")), .phases = atoi(fmm_bench_value(argc, argv, "phases", "0")), .profile = fmm_bench_value(argc, argv, "profile", NULL)};
     double regret = 0;
     if (c.rounds < 1 || c.rounds > MOST_ROUNDS) c.rounds = 12;
     status = compete(&c, &regret);

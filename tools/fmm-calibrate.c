@@ -10,6 +10,7 @@
 #include "calib/topology.h"
 #include "runtime/cores.h"
 #include "runtime/file.h"
+#include "runtime/node.h"
 #include "tools/cli.h"
 
 typedef struct calibrate_options { const char *profile, *seal; int64_t gpu_sms; int effort, json, show; } calibrate_options;
@@ -75,12 +76,14 @@ static fmm_status measure(const calibrate_options *o) {
   int threads = fmm_cores_allowed();
   fmm_machine machine;
   fmm_topology topology;
+  int part = fmm_node_gpu_part(0, (int)o->gpu_sms);
+  if (o->gpu_sms > 0 && !part) fmm_cli_say("--gpu-sms %d: the GPU has no more; this is the profile of the whole", (int)o->gpu_sms);
   fmm_fingerprint(fingerprint);
-  FMM_TRY(choose_path(o->profile, fingerprint, (int)o->gpu_sms, path));
+  FMM_TRY(choose_path(o->profile, fingerprint, part, path));
   FMM_TRY(fmm_file_check_writable(path)); /* before minutes of work, not after */
   FMM_TRY(fmm_topology_read(&topology));
   fmm_cli_say("measuring with %d thread%s, effort %s", threads, threads == 1 ? "" : "s", fmm_effort_name((fmm_effort)o->effort));
-  fmm_status status = fmm_calibrate((fmm_effort)o->effort, threads, (int)o->gpu_sms, show_progress, NULL, &machine);
+  fmm_status status = fmm_calibrate((fmm_effort)o->effort, threads, part, show_progress, NULL, &machine);
   end_progress();
   FMM_TRY(status);
   if (o->gpu_sms > 0 && !machine.device[FMM_DEVICE_GPU].present)
@@ -101,7 +104,7 @@ static fmm_status show(const calibrate_options *o) {
   int found = 0;
   fmm_machine machine;
   fmm_fingerprint(fingerprint);
-  FMM_TRY(fmm_profile_find(o->profile, fingerprint, (int)o->gpu_sms, path, &found));
+  FMM_TRY(fmm_profile_find(o->profile, fingerprint, fmm_node_gpu_part(0, (int)o->gpu_sms), path, &found));
   if (!found)
     return FMM_FAIL(FMM_ERR_PROFILE, "there is no profile of this machine (fingerprint %s) yet; run fmm-calibrate, which takes 10 s with --effort quick", fingerprint);
   FMM_TRY(fmm_profile_load(path, &machine));

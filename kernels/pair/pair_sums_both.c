@@ -2,20 +2,15 @@
  * each piece by the kernel of its accuracy, in double when single is not enough, by the plain C reference when a sum is not finite
  * (see pair_sums.c). One column: with several the root is shared already. */
 #include "kernels/pair/pair_block.h"
+#include "kernels/pair/pair_both.h"
 
 int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum) {
   const fmm_pair_info *info = sum->pair->info;
   return sum->kernels && sum->n_columns == 1 && info->symmetric && !info->takes_normals && info->components == info->outputs;
 }
 
-/* What both directions share is the root and most of the other instructions; what they add is a load and a store a value on the sources,
- * and in single precision the conversion of small pieces. On AVX2 and AVX-512 they won in double from 5 instructions a value (Laplace
- * with gradient) and lost at 4.8 (Stokes with gradient), in single won at 10 (Yukawa with gradient) and lost at 8 (Stokes). */
 int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum) {
-  enum { ROOT_INSTRUCTIONS = 7 };
-  const fmm_pair_info *info = sum->pair->info;
-  double instructions = (sum->gradient ? info->gradient_instructions : info->instructions) + ROOT_INSTRUCTIONS;
-  return fmm_pair_sum_can_add_both(sum) && instructions >= (sum->single_kernels ? 9 : 5) * info->outputs * (sum->gradient ? 4 : 1);
+  return fmm_pair_sum_can_add_both(sum) && fmm_pair_prefers_both(sum->pair->info, sum->gradient, sum->n_columns, sum->single_kernels != NULL);
 }
 
 static void load_densities(fmm_pair_block *b, const fmm_pair_points *a, int components, int64_t begin) {

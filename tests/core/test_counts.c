@@ -1,6 +1,7 @@
 /* Work counts of a uniform tree of two levels below the root, made by hand here (64 leaves of q points, sorted x slowest in each box
  * of 2x2x2), against closed forms: Choi et al. 2014, eq. 2 (pairs of a uniform tree), and pairs of boxes counted by geometry. */
 #include "test.h"
+#include "kernels/vlist/vlist_windows.h"
 #include "runtime/counts.h"
 
 #include <math.h>
@@ -127,6 +128,35 @@ static void box_work_without_parity_is_dense(void **state) {
   assert_true(fmm_box_work_of(&what).parent_flops == product + product / 8);
 }
 
+/* Eight parents are one window and one product, whose seven neighbours each are in all 26 directions together; sixteen are transformed, as sources and as
+ * targets. Operators of up and down are dense; down's columns are 64 an octant (eight boxes each), and level 2 has no translation. */
+static void the_gpus_form_counts_parents_groups_and_dense_operators(void **state) {
+  fmm_counts c = count(&fmm_info_laplace, 4, 1, 0);
+  const fmm_work *v = &c.total[FMM_WORK_VLIST_GPU];
+  double frequencies = 7 * 7 * 3 + 7 * 4, pairs = LEAVES * Q * 56.0, product = 2.0 * 56 * 56;
+  assert_true(v->flops == 26 * 2 * 16 * 8 * 16 * frequencies + 16 * 8 * 30 * 256); /* 30 p^4 a child */
+  assert_true(v->bytes == 16 * 8 * (2 * 16 * frequencies + 8 * 56) && v->entries == frequencies);
+  assert_true(c.level[FMM_WORK_VLIST_GPU][2].flops == v->flops);
+  assert_true(c.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * product);
+  assert_true(c.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + (8 * 64 + LEAVES) * product);
+  assert_true(c.total[FMM_WORK_UP_GPU].bytes == c.total[FMM_PHASE_UP].bytes && c.total[FMM_WORK_DOWN_GPU].entries == LEAVES);
+  assert_int_equal(fmm_work_on(FMM_PHASE_VLIST, FMM_DEVICE_GPU), FMM_WORK_VLIST_GPU);
+  assert_int_equal(fmm_work_on(FMM_PHASE_VLIST, FMM_DEVICE_CPU), FMM_PHASE_VLIST);
+  assert_int_equal(fmm_work_on(FMM_PHASE_WLIST, FMM_DEVICE_GPU), FMM_PHASE_WLIST);
+}
+
+/* Rows with the same neighbours come together, in their old order; others by the mask of their directions. */
+static void rows_of_a_window_are_ordered_by_their_neighbours(void **state) {
+  const int64_t offset[5] = {0, 2, 3, 5, 6};
+  const uint8_t direction[6] = {3, 1, 2, 1, 3, 2};
+  const fmm_rows v = {.n_rows = 4, .n_entries = 6, .offset = (int64_t *)(uintptr_t)offset, .direction = (uint8_t *)(uintptr_t)direction};
+  uint64_t key[FMM_V_WINDOW];
+  fmm_vlist_order_window(&v, 0, 4, key);
+  const int64_t row[4] = {1, 3, 0, 2};
+  const uint64_t mask[4] = {1 << 2, 1 << 2, 1 << 1 | 1 << 3, 1 << 1 | 1 << 3};
+  for (int n = 0; n < 4; n++) assert_true((int64_t)(key[n] & (FMM_V_WINDOW - 1)) == row[n] && key[n] >> FMM_V_DIRECTION_BIT == mask[n]);
+}
+
 static void columns_components_and_gradients_enter_each_term(void **state) {
   fmm_counts one = count(&fmm_info_stokes, 4, 1, 0), two = count(&fmm_info_stokes, 4, 2, 1);
   double surface = 56, n = 3 * surface;
@@ -163,6 +193,8 @@ int main(void) {
                                      cmocka_unit_test(vlist_counts_every_pair_of_boxes_that_is_not_adjacent),
                                      cmocka_unit_test(up_and_down_count_points_times_surface_and_parity_blocks),
                                      cmocka_unit_test(box_work_without_parity_is_dense),
+                                     cmocka_unit_test(the_gpus_form_counts_parents_groups_and_dense_operators),
+                                     cmocka_unit_test(rows_of_a_window_are_ordered_by_their_neighbours),
                                      cmocka_unit_test(columns_components_and_gradients_enter_each_term),
                                      cmocka_unit_test(boxes_without_sources_or_targets_count_nothing),
                                      cmocka_unit_test(failed_allocation_is_a_memory_error)};

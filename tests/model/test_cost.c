@@ -22,6 +22,7 @@ static fmm_counts counts(void) {
   fmm_counts c = {.order = 6, .n_columns = 1, .n_surface = 152, .n_levels = 5, .n_sources = 1000, .n_targets = 2000, .n_boxes = 300};
   c.level[FMM_PHASE_ULIST][4] = (fmm_work){.pairs = 1e9, .flops = 11e9, .bytes = 1e6, .entries = 1000};
   c.level[FMM_PHASE_VLIST][4] = (fmm_work){.pairs = 500, .flops = 1e6, .bytes = 4e9, .entries = 100};
+  c.level[FMM_WORK_VLIST_GPU][4] = (fmm_work){.flops = 9e12, .bytes = 4e9, .entries = 30};
   c.level[FMM_PHASE_UP][2] = (fmm_work){.pairs = 0, .flops = 3.2e9, .bytes = 10, .entries = 10};
   c.level[FMM_PHASE_UP][3] = (fmm_work){.pairs = 1e8, .flops = 11e8 + 1.6e9, .bytes = 10, .entries = 20};
   fmm_counts_add_up(&c);
@@ -75,6 +76,19 @@ static void other_interactions_are_priced_by_instructions_of_equation_6(void **s
   c.gradient = 1;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
   assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s, 1e9 * (fmm_info_laplace.gradient_instructions + rsqrt) / instructions_per_s, 1e-12);
+}
+
+/* In either precision: only its spectra are in single. */
+static void v_on_the_gpu_is_priced_in_its_own_form_and_in_double(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_VLIST][0] = (fmm_constant){.value = 2, .entry_s = 1e-3, .byte_s = 1e-12};
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_GPU][0].limit_s, 9e12 / 31.1e12, 1e-12);
+  assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_GPU][1].limit_s, 9e12 / 31.1e12, 1e-12);
+  assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_GPU][0].seconds, 2 * 9e12 / 31.1e12 + 1e-3 * 30 + 1e-12 * 4e9 + m.device[FMM_DEVICE_GPU].launch_s.value, 1e-12);
+  assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].limit_s, 4e9 / 142e9, 1e-12);
 }
 
 static void an_absent_gpu_is_infeasible_with_a_reason(void **state) {
@@ -131,6 +145,7 @@ int main(void) {
                                      cmocka_unit_test(a_phase_without_work_costs_nothing),
                                      cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst),
                                      cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),
+                                     cmocka_unit_test(v_on_the_gpu_is_priced_in_its_own_form_and_in_double),
                                      cmocka_unit_test(an_absent_gpu_is_infeasible_with_a_reason),
                                      cmocka_unit_test(transfers_carry_densities_results_and_equivalents),
                                      cmocka_unit_test(equation_2_gives_the_measured_u_list_of_the_m2090),

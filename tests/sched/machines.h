@@ -4,7 +4,7 @@
 #include <math.h>
 #include "sched/sched.h"
 
-extern const fmm_pair_info fmm_info_laplace;
+extern const fmm_pair_info fmm_info_laplace, fmm_info_stokes;
 
 static inline fmm_machine recorded_machine(const char *name) {
   char path[512];
@@ -30,9 +30,16 @@ static inline fmm_counts full_tree(double n, int depth, int order) {
     if (l < 2) continue;
     c.level[FMM_PHASE_VLIST][l] = (fmm_work){.flops = entries * v.block_flops + 2 * boxes * v.transform_flops, .entries = entries,
                                              .bytes = 4 * boxes * v.spectrum_bytes};
+    fmm_vlist_gpu_work g = fmm_vlist_gpu_work_of(&what);
+    double all = boxes / 8; /* parents: sources and targets; 26 directions of each eight */
+    c.level[FMM_WORK_VLIST_GPU][l] = (fmm_work){.flops = 2 * all * g.parent_flops + 26 * ceil(all / 8) * g.product_flops, .entries = 2 * all, .bytes = 2 * all * g.parent_bytes};
     double products = boxes * (l == depth ? box.leaf_flops : box.parent_flops), surface = l == depth ? n * c.n_surface : 0;
     c.level[FMM_PHASE_UP][l] = (fmm_work){.pairs = surface, .flops = products + 11 * surface, .bytes = boxes * box.box_bytes, .entries = boxes};
     c.level[FMM_PHASE_DOWN][l] = c.level[FMM_PHASE_UP][l];
+    double dense = 2.0 * c.n_surface * c.n_surface; /* one product on the GPU */
+    c.level[FMM_WORK_UP_GPU][l] = c.level[FMM_WORK_DOWN_GPU][l] = c.level[FMM_PHASE_UP][l];
+    c.level[FMM_WORK_UP_GPU][l].flops = 11 * surface + boxes * (l == depth ? 2 : 9) * dense;
+    c.level[FMM_WORK_DOWN_GPU][l].flops = 11 * surface + fmax(boxes, 512) * (l == 2 ? 1 : 2) * dense + (l == depth) * boxes * dense;
   }
   fmm_counts_add_up(&c);
   return c;

@@ -77,34 +77,52 @@ static void intervals_surround_the_prediction_and_absent_devices_have_none(void 
   assert_true(isnan(seconds) && isnan(interval[0]) && isnan(interval[1]));
 }
 
+static const fmm_precision in_double[FMM_N_PHASES] = {FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE,
+                                                      FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE};
+
 /* 32,768 leaves of 32 points, order 6: 152 surface points, lattice of 11. */
 static void memory_is_the_sum_of_the_arrays(void **state) {
   static const double nowhere[FMM_N_PHASES], everywhere[FMM_N_PHASES] = {1, 1, 1, 1, 1, 1};
   fmm_counts c = full_tree(1048576, 5, 6);
   fmm_footprint f;
   c.same_points = 1;
-  fmm_footprint_of(&c, &fmm_info_laplace, 2, FMM_PRECISION_DOUBLE, nowhere, &f);
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, nowhere, &f);
   double n = 1048576, boxes = 1 + 8 + 64 + 512 + 4096 + 32768, square = 8 * 152.0 * 152;
   assert_true(f.points == n * 32 && f.planes == n * 16);
   assert_true(f.expansions == 3 * boxes * 152 * 8);
   assert_true(fabs(f.operators / (2 * (square * 2 / 8 + square) + 64 * 16 * 11 * 11 * 6) - 1) < 1e-12);
   assert_true(f.device == 0 && f.host > f.points + f.planes + f.expansions + f.operators);
-  fmm_footprint_of(&c, &fmm_info_laplace, 2, FMM_PRECISION_DOUBLE, everywhere, &f);
+  double on_cpu = f.workspace;
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, everywhere, &f);
+  assert_true(on_cpu > 0 && f.workspace == 0); /* the CPU has no part */
   double matrix = 8 * 160 * 160, parents = boxes - 32768, entries = c.total[FMM_PHASE_ULIST].entries; /* 152 rows padded to 160, 152 columns to 160 */
-  double rest = n * 32 + n * 40 + boxes * 56 + entries * 20 + 5 * boxes * 152 * 8 + 2 * 32768 * 152 * 8.0 + 20 * matrix + 16 * 343 * 6 * 121 + parents * 172;
+  double rest = n * 40 + n * 40 + boxes * 56 + entries * 20 + 5 * boxes * 152 * 8 + 2 * 32768 * 152 * 8.0 + 20 * matrix + 16 * 343 * 6 * 121 + parents * 172;
   assert_true(fabs(f.device / (rest + 2 * 16 * 8 * 6 * 121 * parents) - 1) < 1e-12);
   assert_true(fabs(f.device_least / (rest + 2 * 16 * 8 * 1 * 121 * parents + 8 * 8 * 152 * parents) - 1) < 1e-12); /* and sums between slabs */
   c.same_points = 0;
   double arrays = f.host - f.workspace;
-  fmm_footprint_of(&c, &fmm_info_laplace, 2, FMM_PRECISION_DOUBLE, everywhere, &f);
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, everywhere, &f);
   assert_true(fabs(f.host - f.workspace - arrays - n * 32) < 1); /* bytes */
+}
+
+/* Mates and halos are there only where the CPU sums pairs in both directions: Laplace, but not Stokes with gradient. */
+static void only_pairs_summed_in_both_directions_have_halos(void **state) {
+  static const double far_on_gpu[FMM_N_PHASES] = {1, 0, 1, 1, 1, 1};
+  fmm_counts c = full_tree(1048576, 5, 6);
+  fmm_footprint f;
+  c.same_points = 1;
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, far_on_gpu, &f);
+  assert_true(f.workspace > 8 * c.total[FMM_PHASE_ULIST].entries);
+  c.gradient = 1;
+  fmm_footprint_of(&c, &fmm_info_stokes, 2, in_double, far_on_gpu, &f);
+  assert_true(f.workspace == 0);
 }
 
 static void a_tree_without_far_field_has_no_expansions(void **state) {
   static const double nowhere[FMM_N_PHASES];
   fmm_counts c = full_tree(100, 0, 6);
   fmm_footprint f;
-  fmm_footprint_of(&c, &fmm_info_laplace, 2, FMM_PRECISION_DOUBLE, nowhere, &f);
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, nowhere, &f);
   assert_true(f.expansions == 0 && f.operators == 0 && f.workspace == 0 && f.host > 0);
 }
 
@@ -115,6 +133,7 @@ int main(void) {
                                      cmocka_unit_test(what_does_not_fit_on_the_gpu_runs_elsewhere_or_is_refused),
                                      cmocka_unit_test(intervals_surround_the_prediction_and_absent_devices_have_none),
                                      cmocka_unit_test(memory_is_the_sum_of_the_arrays),
+                                     cmocka_unit_test(only_pairs_summed_in_both_directions_have_halos),
                                      cmocka_unit_test(a_tree_without_far_field_has_no_expansions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

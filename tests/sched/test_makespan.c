@@ -109,6 +109,15 @@ static void the_frame_is_added_where_the_cpu_takes_part(void **state) {
   assert_makespan(evaluate(&t, FMM_SCHEDULE_GPU), 0.25 + 15.75 + 0.5);
 }
 
+/* Densities of 25 bytes are staged before they are copied, results of 50 where the GPU alone makes and delivers them. */
+static void staging_and_the_drivers_calls_are_added_where_the_gpu_takes_part(void **state) {
+  fmm_cost_table t = table();
+  t.staging_s_per_byte = 0.25, t.evaluation_s = 2;
+  assert_makespan(evaluate(&t, FMM_SCHEDULE_CPU), 73);
+  assert_makespan(evaluate(&t, FMM_SCHEDULE_GPU), 25 * 0.25 + 0.25 + 15.75 + 0.5 + 50 * 0.25 + 2);
+  assert_makespan(evaluate(&t, FMM_SCHEDULE_HYBRID1), 33.125 + 2); /* U on the GPU is hidden, however late it begins */
+}
+
 static void impossible_fractions_are_refused(void **state) {
   fmm_cost_table t = table();
   fmm_assignment a;
@@ -181,7 +190,8 @@ static void the_whole_h200_runs_all_and_a_part_of_8_shares(void **state) {
   assert_int_equal(best_on("xeon16-h200-8sm", 4194304, 5, &m), FMM_SCHEDULE_HYBRID1);
   double pair_s = pairs / (1170e9 * 8 / 132), copies = 8 * 4194304 / 55e9, sum = 3 * 8 * 4194304 / 142e9;
   double boxes = (8 * 32768 - 1) / 7.0, frame = (8 * 8 * 4194304 + 8 * 152 * boxes) / 142e9; /* eight numbers a point, a surface a box */
-  assert_true(fabs(m.seconds - (pair_s + 2 * copies + sum + frame)) < 20e-6); /* launches: 2.9 us each */
+  double staging = 8 * 4194304 / 47e9, calls = 6e-5;
+  assert_true(fabs(m.seconds - (staging + pair_s + 2 * copies + sum + calls + frame)) < 20e-6); /* launches: 2.9 us each */
   assert_int_equal(best_on("cpu-2-cores", 4194304, 5, &m), FMM_SCHEDULE_CPU);
 }
 
@@ -194,6 +204,7 @@ int main(void) {
                                      cmocka_unit_test(driving_the_gpu_slows_the_cpu),
                                      cmocka_unit_test(fractions_divide_phases_and_their_copies),
                                      cmocka_unit_test(the_frame_is_added_where_the_cpu_takes_part),
+                                     cmocka_unit_test(staging_and_the_drivers_calls_are_added_where_the_gpu_takes_part),
                                      cmocka_unit_test(impossible_fractions_are_refused),
                                      cmocka_unit_test(phases_without_work_move_nothing),
                                      cmocka_unit_test(a_schedule_that_cannot_run_is_never_chosen),

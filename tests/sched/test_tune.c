@@ -19,7 +19,7 @@ static fmm_status estimate(void *context, int leaf_size, double root_scale, fmm_
   while (depth < 8 && fill > leaf_size * exp2(3 * depth)) depth++;
   *counts = full_tree(fill, depth, 6);
   double part = 1 / (root_scale * root_scale * root_scale);
-  for (int p = 0; p < FMM_N_PHASES; p++)
+  for (int p = 0; p < FMM_N_WORKS; p++)
     for (int l = 0; l < FMM_MAX_LEVELS; l++) {
       fmm_work *w = &counts->level[p][l];
       w->pairs *= part, w->flops *= part, w->bytes *= part, w->entries *= part;

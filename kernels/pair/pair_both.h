@@ -1,0 +1,9 @@
+/* Which pair interactions are summed in both directions of a pair at once on the CPU: a property of their descriptions, which the memory that the U list will
+ * take depends on. */
+#ifndef FMM_PAIR_BOTH_H
+#define FMM_PAIR_BOTH_H
+#include "kernels/pair/pair_info.h"
+
+/* Possible where K is symmetric; it wins where what is shared outweighs what is added. single: in single precision. */
+int fmm_pair_prefers_both(const fmm_pair_info *info, int gradient, int n_columns, int single);
+#endif
