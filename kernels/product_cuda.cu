@@ -3,7 +3,7 @@
  *   wide_product: blocks of 128 threads make 80 x 64 values (64 rows where that wastes fewer, 32 columns where blocks are few) from panels of 16 in shared memory (rows padded to
  *     20 doubles: no bank conflicts for the fragments), two more panels being copied meanwhile.
  *   short_product: for levels of few boxes, where a block's chain of panels is what takes the time: 32 x 16 values, the panels of all segments dealt to
- *     eight warps, fragments straight from the L2 cache, the warps' sums added in their order. */
+ *     eight warps, fragments straight from the L2 cache, the warps' sums added in their order. Its blocks are placed while the product before it still runs. */
 #include <cuda_pipeline.h>
 
 #include "kernels/mma_cuda.h"
@@ -150,6 +150,7 @@ __global__ void __launch_bounds__(SHORT_WARPS * 32) short_product(const fmm_cuda
   const double *matrix = matrix_of(p, first_column) + (int64_t)(first_row + g) * p.k_pad + t, *from[2] = {NULL, NULL};
   double sum[2][2][4] = {};
   int last = -1;
+  fmm_cuda_await_earlier();
 #pragma unroll 2
   for (int step = total * warp / SHORT_WARPS; step < total * (warp + 1) / SHORT_WARPS; step++) {
     int segment = step / panels, k = step % panels * DEPTH;
@@ -203,8 +204,11 @@ cudaError_t allow_wide(void) {
 }
 }
 
-/* More shared memory than a block gets unasked. */
-cudaError_t fmm_cuda_product_prepare(void) {
+/* More shared memory than a block gets unasked. Early launches (of short products: chains of them are what they shorten) from sm_90 on, where also the code
+ * was compiled for it. */
+cudaError_t fmm_cuda_product_prepare(int *early) {
+  cudaFuncAttributes attributes;
+  *early = cudaFuncGetAttributes(&attributes, short_product) == cudaSuccess && attributes.ptxVersion >= 90 && attributes.binaryVersion >= 90;
   cudaError_t error = allow_wide<80, 64>();
   if (error == cudaSuccess) error = allow_wide<80, 32>();
   if (error == cudaSuccess) error = allow_wide<64, 64>();
@@ -216,5 +220,5 @@ cudaError_t fmm_cuda_product_run(const fmm_cuda_product *p, cudaStream_t stream)
   if (columns <= 0) return cudaSuccess;
   if (columns > SHORT_MOST) return padded(p->n, 80) <= padded(p->n, 64) ? run_rows<80>(p, columns, stream) : run_rows<64>(p, columns, stream);
   unsigned blocks = (unsigned)((columns + SHORT_COLUMNS - 1) / SHORT_COLUMNS * (p->m_pad / SHORT_ROWS));
-  return fmm_cuda_launch(short_product, blocks, SHORT_WARPS * 32, 0, stream, p->carveout, *p);
+  return fmm_cuda_launch_when(p->early, short_product, blocks, SHORT_WARPS * 32, 0, stream, p->carveout, *p);
 }

@@ -52,7 +52,8 @@ size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan); /* pinned */
 int fmm_gpu_plan_sms(const fmm_gpu_plan *plan);           /* real number of multiprocessors used */
 
 /* Starts an execution: densities in the caller's layout (n_input x components x columns, in input order, host or device memory) are
- * uploaded and sorted on the device; results are zeroed. Host memory may be reused when the call returns. */
+ * uploaded and sorted on the device; results are zeroed. Host memory may be reused when the call returns, page-locked memory, which is read without
+ * staging, after finish. */
 fmm_status fmm_gpu_begin(fmm_gpu_plan *plan, const double *densities, fmm_memory_space space);
 
 /* Enqueues rows [row_begin, row_end) of a phase's list (u, v, w, x rows; boxes for up and down: always all of them). Inputs must be there or

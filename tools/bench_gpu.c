@@ -1,5 +1,6 @@
 /* Times the GPU's phases on a standard case, alone and together, and checks the sum against direct sums: what the speed goals are measured with.
  * bench-gpu KEY=VALUE ...: file (points and densities) or dist, n, order, leaf, root, digits, gradient, kernel, columns, precision (double|mixed), densities, samples, runs, sms, threads;
+ * pinned (1: host to host also from and to page-locked arrays);
  * most_ms, most_error: what device time and error must not exceed (else the exit code is 1).
  * Device time is from the first phase's start to the last one's end by CUDA events; host time is host to host around begin .. finish. */
 #include <math.h>
@@ -21,7 +22,7 @@ static const fmm_phase order_of_run[FMM_N_PHASES] = {FMM_PHASE_UP, FMM_PHASE_ULI
 typedef struct bench {
   const char *dist, *kernel, *densities, *precision, *file;
   int64_t n;
-  int order, leaf, gradient, columns, samples, runs, sms, threads, rates;
+  int order, leaf, gradient, columns, samples, runs, sms, threads, rates, pinned;
   double root, tolerance, most_ms, most_error, device_ms, error;
   fmm_tree tree;
   fmm_lists lists;
@@ -56,6 +57,7 @@ static void read_options(bench *b, int argc, char **argv) {
   b->sms = atoi(fmm_bench_value(argc, argv, "sms", "0"));
   b->threads = atoi(fmm_bench_value(argc, argv, "threads", "16"));
   b->rates = atoi(fmm_bench_value(argc, argv, "rates", "0"));
+  b->pinned = atoi(fmm_bench_value(argc, argv, "pinned", "0"));
   b->root = atof(fmm_bench_value(argc, argv, "root", "1"));
   b->tolerance = pow(10, -atof(fmm_bench_value(argc, argv, "digits", "6")));
   if (b->runs < 1 || b->runs > MAX_RUNS) b->runs = 5;
@@ -153,7 +155,7 @@ static fmm_status time_alone(bench *b) {
   return FMM_OK;
 }
 
-static fmm_status time_together(bench *b) {
+static fmm_status time_together(bench *b, const char *arrays) {
   double device[MAX_RUNS], host[MAX_RUNS];
   for (int run = 0; run < b->runs + 1; run++) {
     double start = now_s(), first = INFINITY, last = 0, begin, end;
@@ -175,7 +177,17 @@ static fmm_status time_together(bench *b) {
              1e3 * back, 1e3 * end, 1e3 * took);
   }
   b->device_ms = 1e3 * fmm_bench_median(b->runs, device);
-  printf("  together: device %.3f ms, host to host %.3f ms (median of %d)\n", b->device_ms, 1e3 * fmm_bench_median(b->runs, host), b->runs);
+  printf("  together%s: device %.3f ms, host to host %.3f ms (median of %d)\n", arrays, b->device_ms, 1e3 * fmm_bench_median(b->runs, host), b->runs);
+  return FMM_OK;
+}
+
+/* The same once more with the caller's arrays locked in memory. */
+static fmm_status time_pinned(bench *b) {
+  double *const array[3] = {b->input, b->results, b->gradients}, device_ms = b->device_ms;
+  for (int i = 0; i < 3; i++) FMM_TRY(fmm_gpu_register(array[i], fmm_memory_bytes(array[i])));
+  FMM_TRY(time_together(b, " (page-locked arrays)"));
+  for (int i = 0; i < 3; i++) fmm_gpu_unregister(array[i]);
+  b->device_ms = device_ms;
   return FMM_OK;
 }
 
@@ -236,7 +248,8 @@ int main(int argc, char **argv) {
          b.gradient, b.columns, b.precision, b.densities);
   fmm_status status = set_up(&b);
   if (b.file) printf("%lld points\n", (long long)b.n);
-  if (status == FMM_OK) status = time_together(&b);
+  if (status == FMM_OK) status = time_together(&b, "");
+  if (status == FMM_OK && b.pinned) status = time_pinned(&b);
   if (status == FMM_OK) status = time_alone(&b);
   if (status == FMM_OK && b.samples > 0) status = check(&b);
   if (status != FMM_OK) fprintf(stderr, "bench-gpu: %s: %s (%s)\n", fmm_status_name(status), fmm_last_error(), fmm_last_error_where());

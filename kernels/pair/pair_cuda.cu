@@ -31,6 +31,7 @@ constexpr int most_of(int values, bool points) { return values == 1 ? (points ? 
 
 struct job {
   const fmm_cuda_tile *tile;
+  const int32_t *order;                          /* tile of each block; NULL: as they are */
   const fmm_cuda_range *range;
   const int32_t *box;
   const double *source[3], *normal[3], *density; /* points */
@@ -38,7 +39,7 @@ struct job {
   const double *equivalent;
   double source_radius, target_radius;
   const double *target[3];
-  double *out;
+  double *out, *partial;
   int64_t n_sources, n_targets;
   int n_surface, columns, add, precise; /* precise: tiles of this mark only; -1: all */
   const double *scale;                  /* of densities in float, and its inverse */
@@ -109,8 +110,9 @@ __device__ __forceinline__ void add_pairs(const typename Acc::Real *staged, int 
 template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int K, int R>
 __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile, double *shared, int column) {
   typedef typename Acc::Real Real;
-  constexpr int VALUES = values_of(GRADIENT) * K, WIDTH = width_of(K), CHUNK = SHARED_BYTES / (int)(WIDTH * sizeof(Real)) < 512 ? SHARED_BYTES / (int)(WIDTH * sizeof(Real)) : 512;
+  constexpr int VALUES = values_of(GRADIENT) * K, WIDTH = width_of(K);
   constexpr bool SPLIT = sizeof(Real) < sizeof(double);
+  constexpr int CHUNK = SHARED_BYTES / (int)(WIDTH * sizeof(Real)) < 512 ? SHARED_BYTES / (int)(WIDTH * sizeof(Real)) : 512;
   Real *staged = (Real *)shared;
   const int lanes = 1 << tile.lanes_log2, lane = threadIdx.x & (lanes - 1), group = threadIdx.x >> tile.lanes_log2, groups = THREADS >> tile.lanes_log2;
   double center[3] = {0, 0, 0}, scale = 1;
@@ -143,15 +145,21 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
   int64_t done = 0;
   while (next < tile.range_count) { /* uniform over the block */
     int filled = 0, guard = 0;
-    while (next < tile.range_count && filled < CHUNK) {
-      fmm_cuda_range range = {0, a.n_surface, 0};
-      int box = 0;
-      if (SOURCES == POINTS) range = a.range[tile.range_begin + next];
-      else box = a.box[tile.range_begin + next];
+    if (SOURCES == SURFACES) { /* all are of one size: a thread finds its box by itself, so that loads of several boxes are under way */
+      filled = (int)min((int64_t)CHUNK, (int64_t)(tile.range_count - next) * a.n_surface - done);
+      for (int i = threadIdx.x; i < filled; i += THREADS) {
+        int at_point = (int)done + i, nth = at_point / a.n_surface;
+        stage_source<Real, SOURCES, K>(a, staged + i * WIDTH, fmm_cuda_range{}, a.box[tile.range_begin + next + nth], at_point - nth * a.n_surface, column, center, scale);
+      }
+      done += filled;
+      next += (int)done / a.n_surface, done = (int)done % a.n_surface;
+    }
+    while (SOURCES == POINTS && next < tile.range_count && filled < CHUNK) {
+      fmm_cuda_range range = a.range[tile.range_begin + next];
       if (filled && range.guard != guard) break;
       guard = range.guard;
       int take = (int)min((int64_t)(CHUNK - filled), range.count - done);
-      for (int i = threadIdx.x; i < take; i += THREADS) stage_source<Real, SOURCES, K>(a, staged + (filled + i) * WIDTH, range, box, done + i, column, center, scale);
+      for (int i = threadIdx.x; i < take; i += THREADS) stage_source<Real, SOURCES, K>(a, staged + (filled + i) * WIDTH, range, 0, done + i, column, center, scale);
       filled += take;
       done += take;
       if (done == range.count) next++, done = 0;
@@ -191,7 +199,8 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
     if (SPLIT) f *= scale;
     double *to = TARGETS == POINTS ? a.out + ((int64_t)output * a.columns + to_column) * a.n_targets + tile.target_begin + t
                                    : a.out + (((int64_t)tile.slot * a.columns + to_column) * (VALUES / K) + output) * a.n_surface + tile.target_begin + t;
-    *to = a.add ? *to + f : f;
+    if (SOURCES == SURFACES && TARGETS == POINTS && tile.partial >= 0) a.partial[tile.partial + (int64_t)(output * a.columns + to_column) * tile.target_count + t] = f;
+    else *to = a.add ? *to + f : f;
   }
 }
 
@@ -213,7 +222,7 @@ struct sums {
 template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int K>
 __global__ void __launch_bounds__(THREADS) pair_sums(const job a) {
   __shared__ __align__(16) double shared[sums<Acc, GRADIENT, SOURCES, TARGETS, K>::DOUBLES];
-  sums<Acc, GRADIENT, SOURCES, TARGETS, K>::run(a, blockIdx.x, shared);
+  sums<Acc, GRADIENT, SOURCES, TARGETS, K>::run(a, a.order ? a.order[blockIdx.x] : (int)blockIdx.x, shared);
 }
 
 /* Blocks that stay and take tiles in turn, until there are none left. Which block sums a tile changes nothing in its sums. */
@@ -254,6 +263,8 @@ job job_of(const fmm_cuda_pair_job *j) {
   const fmm_cuda_sums *sums = &p->sums[j->sum];
   job a = {};
   a.tile = sums->d_tile + j->tile_begin;
+  a.partial = sums->d_partial;
+  a.order = j->tile_end - j->tile_begin == sums->n_tiles ? sums->d_order : NULL;
   a.range = sums->d_range;
   a.box = sums->d_box;
   for (int k = 0; k < 3; k++) a.source[k] = p->d_source[k], a.normal[k] = p->d_normal[k], a.center[k] = p->d_center[k], a.target[k] = p->d_target[k];

@@ -11,8 +11,8 @@
 
 namespace {
 enum { WARPS = 8, GROUPS = 4 };
-constexpr int BLOCK = WARPS * GROUPS * 8 /* parents a block */, BLOCKS_A_WINDOW = (int)FMM_CUDA_V_WINDOW / BLOCK;
-static_assert(BLOCKS_A_WINDOW * BLOCK == FMM_CUDA_V_WINDOW, "blocks do not straddle windows");
+constexpr int BLOCK = WARPS * GROUPS * 8 /* parents a block */, BLOCKS_A_WINDOW = (int)FMM_V_WINDOW / BLOCK;
+static_assert(BLOCKS_A_WINDOW * BLOCK == FMM_V_WINDOW, "blocks do not straddle windows");
 /* The table of offsets in shared memory: strides such that the eight lanes of a quarter warp read different banks. */
 enum { TABLE_Y = 11, TABLE_X = 81 };
 
@@ -125,6 +125,8 @@ bool find_fixed(int order, choice *found) {
     case 6: *found = fixed_choice<6, C>(); return true;
     case 7: *found = fixed_choice<7, C>(); return true;
     case 8: *found = fixed_choice<8, C>(); return true;
+    case 9: *found = fixed_choice<9, C>(); return true;
+    case 10: *found = fixed_choice<10, C>(); return true;
     default: return false;
   }
 }
@@ -155,9 +157,9 @@ fmm_status run_slab(fmm_gpu_plan *p, int kz_begin, int kz_end, int64_t row_begin
     int64_t begin = row_begin > p->v_group[i].begin ? row_begin : p->v_group[i].begin, end = row_end < p->v_group[i].end ? row_end : p->v_group[i].end;
     if (begin >= end) continue;
     int set = p->n_operator_levels == 1 ? 0 : p->v_group[i].level;
-    int64_t from = p->v_group[i].begin, first = (begin - from) / FMM_CUDA_V_WINDOW, last = (end - from - 1) / FMM_CUDA_V_WINDOW; /* windows */
+    int64_t from = p->v_group[i].begin, first = (begin - from) / FMM_V_WINDOW, last = (end - from - 1) / FMM_V_WINDOW; /* windows */
     products m = {p->d_spectrum, p->op[set].d_m2l + (int64_t)kz_begin * LL * p->equivalents * p->equivalents * 343, p->d_product, p->d_neighbor, p->d_v_row,
-                  p->d_row_child, p->v_positions, p->v_rows, p->v_slots + 1, begin, end, (p->v_group[i].first_window + first) * FMM_CUDA_V_WINDOW, p->columns, p->equivalents};
+                  p->d_row_child, p->v_positions, p->v_rows, p->v_slots + 1, begin, end, (p->v_group[i].first_window + first) * FMM_V_WINDOW, p->columns, p->equivalents};
     CUDA_TRY(fmm_cuda_launch(multiply<C>, dim3((unsigned)(last - first + 1) * BLOCKS_A_WINDOW, planes * LL, parts), WARPS * 32, 0, stream, p->carveout, m));
   }
   a.check = p->d_down_check, a.child = p->d_row_child, a.spectrum = p->d_product, a.slots = p->v_rows, a.children = p->children_inverse, a.first = row_begin;

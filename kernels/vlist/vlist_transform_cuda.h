@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(fixed<P, C>::THREADS) forward_fixed(const tran
 /* A plane kz comes to shared memory by asynchronous copies during the last step of the one before. The planes' values at points (x, y) are kept for the
  * sums over kz at the end. */
 template <int P, typename C>
-__global__ void __launch_bounds__(fixed<P, C>::THREADS, P <= 6 ? 4 : 2) inverse_fixed(const transform a) {
+__global__ void __launch_bounds__(fixed<P, C>::THREADS, P <= 6 ? 4 : P <= 8 ? 2 : 1) inverse_fixed(const transform a) {
   constexpr int L = fixed<P, C>::L, HALF = fixed<P, C>::HALF, THREADS = fixed<P, C>::THREADS;
   extern __shared__ __align__(16) double shared[];
   double2 *w = (double2 *)shared, *lines = w + L, *faces = lines + P * L * 8; /* [x][ky][c]; [kz][x][y][c] */

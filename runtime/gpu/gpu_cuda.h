@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 extern "C" {
+#include "kernels/vlist/vlist_windows.h"
 #include "runtime/gpu.h"
 }
 
@@ -32,20 +33,31 @@ static inline fmm_status fmm_cuda_checked(cudaError_t error, const char *call, c
 #define CUDA_LAUNCHED() CUDA_TRY(cudaGetLastError())
 
 /* Launches a kernel; carveout: part of a multiprocessor's fast memory that is to be shared memory, in per cent, -1: as the driver chooses for this kernel.
- * Kernels of which the driver chooses different parts are never on one multiprocessor at once. */
+ * Kernels of which the driver chooses different parts are never on one multiprocessor at once. early: its blocks may be placed while the kernel before it in
+ * the stream still runs; it must call fmm_cuda_await_earlier before it touches what others write. */
 template <typename... P, typename... A>
-static inline cudaError_t fmm_cuda_launch(void (*kernel)(P...), dim3 blocks, int threads, size_t bytes, cudaStream_t stream, int carveout, const A &...arguments) {
+static inline cudaError_t fmm_cuda_launch_when(int early, void (*kernel)(P...), dim3 blocks, int threads, size_t bytes, cudaStream_t stream, int carveout, const A &...arguments) {
   cudaLaunchConfig_t c = {};
-  c.gridDim = blocks, c.blockDim = dim3((unsigned)threads), c.dynamicSmemBytes = bytes, c.stream = stream;
+  cudaLaunchAttribute attribute[2] = {};
+  c.gridDim = blocks, c.blockDim = dim3((unsigned)threads), c.dynamicSmemBytes = bytes, c.stream = stream, c.attrs = attribute;
 #if CUDART_VERSION >= 13000
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributePreferredSharedMemoryCarveout;
-  attribute.val.sharedMemCarveout = (unsigned)carveout;
-  if (carveout >= 0) c.attrs = &attribute, c.numAttrs = 1;
+  if (carveout >= 0) attribute[c.numAttrs].id = cudaLaunchAttributePreferredSharedMemoryCarveout, attribute[c.numAttrs++].val.sharedMemCarveout = (unsigned)carveout;
 #else
   (void)carveout;
 #endif
+  if (early) attribute[c.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization, attribute[c.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
   return cudaLaunchKernelEx(&c, kernel, P(arguments)...);
+}
+template <typename... P, typename... A>
+static inline cudaError_t fmm_cuda_launch(void (*kernel)(P...), dim3 blocks, int threads, size_t bytes, cudaStream_t stream, int carveout, const A &...arguments) {
+  return fmm_cuda_launch_when(0, kernel, blocks, threads, bytes, stream, carveout, arguments...);
+}
+/* Waits for the kernels before this one in its stream, and lets the next one's blocks be placed. */
+static __device__ __forceinline__ void fmm_cuda_await_earlier(void) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 /* Makes a device current for a scope and restores the caller's. */
@@ -62,6 +74,7 @@ struct fmm_cuda_on_device {
  * lane; the groups share the sources among them and are summed at the end, in a fixed order. */
 typedef struct fmm_cuda_tile {
   int64_t range_begin, target_begin; /* target_begin: first point, or first surface point */
+  int64_t partial;                   /* where its sums go in d_partial, [value and column][target], as one of several parts; -1: they are whole */
   int32_t range_count, target_count;
   int32_t box;                       /* target box */
   int32_t slot;                      /* surface targets: index of the output expansion */
@@ -69,15 +82,22 @@ typedef struct fmm_cuda_tile {
   int32_t precise;                   /* too tight for float */
 } fmm_cuda_tile;
 
+/* Targets whose sums come in parts, one behind the other in d_partial. */
+typedef struct fmm_cuda_joint { int64_t target_begin, partial; int32_t target_count, parts; } fmm_cuda_joint;
+
 typedef struct fmm_cuda_range { int64_t begin; int32_t count, guard; } fmm_cuda_range; /* points; guard: zero distances may occur */
 
 /* The pair sums of one phase: tiles by row, and their ranges (of points, or boxes whose surfaces are the sources). */
 typedef struct fmm_cuda_sums {
   int64_t n_rows, n_tiles, n_ranges;
-  int64_t *row_tile;                 /* host: tiles of row r are row_tile[r] .. row_tile[r + 1]) */
+  int64_t *row_tile, *row_joint;     /* host: tiles of row r are row_tile[r] .. row_tile[r + 1]); joints likewise */
   fmm_cuda_tile *tile, *d_tile;      /* host copies are freed after the upload */
   fmm_cuda_range *range, *d_range;
   int32_t *box, *d_box;
+  int32_t *order, *d_order;          /* in which all tiles together are begun; NULL: as they are */
+  int64_t n_joints, n_partial;
+  fmm_cuda_joint *joint, *d_joint;
+  double *d_partial;
   int single;                        /* in float, but the precise tiles */
   int64_t n_precise;
 } fmm_cuda_sums;
@@ -98,13 +118,14 @@ typedef struct fmm_cuda_operators {
 enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_TIGHT /* precise tiles, beside those in float */, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
 /* Place of the first density (row * width + component and column) and the first result row that are not finite; inverted high word of the largest density. */
 enum { FMM_CUDA_BAD_DENSITY, FMM_CUDA_BAD_RESULT, FMM_CUDA_LARGEST, FMM_CUDA_N_REPORT };
-enum { FMM_CUDA_LEAST_CHUNK = 1 << 18, FMM_CUDA_MOST_CHUNK = 1 << 20 /* bytes */, FMM_CUDA_MAX_CHUNKS = 256, FMM_CUDA_TILE_BOXES = 64, FMM_CUDA_V_WINDOW = 256 };
+enum { FMM_CUDA_LEAST_CHUNK = 1 << 18, FMM_CUDA_MOST_CHUNK = 1 << 20 /* bytes */, FMM_CUDA_MAX_CHUNKS = 256, FMM_CUDA_TILE_BOXES = 64 };
 
 struct fmm_gpu_plan {
   /* shape */
   int device, sms, threads;
   int overlaps;                      /* U beside the far chain (gpu_execute.cu): then all phases take the same part of fast memory as shared memory */
   int carveout;                      /* that part in per cent, or -1 */
+  int early;                         /* short products are placed before the kernel ahead of them has ended; not where U runs beside: its blocks would wait */
   int staging_threads;               /* that copy to and from page-locked memory: a few keep up with the bus, more wait for one another in the driver */
   unsigned phases;
   int columns, gradient, components, equivalents, outputs, values; /* values: outputs * (gradient ? 4 : 1) */
@@ -159,7 +180,7 @@ struct fmm_gpu_plan {
   /* V */
   int64_t v_rows, v_slots;
   int32_t *d_slot_child, *d_row_child; /* 8 a slot or row: box or -1; slot v_slots is empty */
-  int64_t v_positions;               /* rows in the products' order: by windows of FMM_CUDA_V_WINDOW rows, in each by which neighbours there are */
+  int64_t v_positions;               /* rows in the products' order: by windows of FMM_V_WINDOW rows, in each by which neighbours there are */
   int32_t *d_v_row;                  /* row of a position, -1: none */
   int32_t *d_neighbor;               /* [26][v_positions] slot */
   int n_v_groups;
@@ -176,7 +197,7 @@ struct fmm_gpu_plan {
   /* streams and events */
   void *green;                       /* green context when limited to some multiprocessors */
   cudaStream_t stream[FMM_CUDA_N_STREAMS], caller;
-  cudaEvent_t origin, ready, tight_ready, tight_done, rest_done, up_done, check_sent, results_done, far_done, near_done;
+  cudaEvent_t origin, ready, tight_ready, tight_done, rest_done, up_done, check_sent, inspected, far_done, near_done;
   cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], chunk_event[FMM_CUDA_MAX_CHUNKS];
   unsigned ran, copied;
   int shares_u;                      /* U runs beside the far chain, whose end brings more blocks for it */
@@ -184,6 +205,7 @@ struct fmm_gpu_plan {
   int reports;                       /* the report was asked for in this execution */
   int running;                       /* between begin and a finish that succeeded */
   double *host_potential, *host_gradient; /* where finish copies to; NULL: nowhere */
+  int direct;                        /* without staging, as both are page-locked */
 };
 
 /* Rows of a pair sum, enqueued. kernels/pair/pair_cuda.cu, one function a pair interaction, chosen by fmm_cuda_pair_find. */
@@ -202,7 +224,7 @@ fmm_status fmm_cuda_sum_run(fmm_gpu_plan *plan, fmm_cuda_sum sum, int64_t row_be
 
 /* Batched product, kernels/product_cuda.cu: out[column] (+)= out_scale * sum over segments s of matrix[s] * in[index[column][s]]. */
 typedef struct fmm_cuda_product {
-  int carveout;                        /* fmm_cuda_launch */
+  int carveout, early;                 /* fmm_cuda_launch_when */
   int n, m_pad, k_pad, n_segments, columns, add; /* columns: density columns a box; add: to what is in out */
   int64_t n_boxes;                     /* columns of the batch, before density columns */
   const double *d_matrix;              /* of segment 0 */
@@ -214,7 +236,8 @@ typedef struct fmm_cuda_product {
   const int32_t *d_out_index;          /* box of a column, -1: nowhere; NULL: the column itself */
   const double *d_out_scale;           /* by box of d_out, or NULL */
 } fmm_cuda_product;
-cudaError_t fmm_cuda_product_prepare(void); /* once a device, before the first run */
+/* Once a device, before the first run; *early: short products may be launched so. */
+cudaError_t fmm_cuda_product_prepare(int *early);
 cudaError_t fmm_cuda_product_run(const fmm_cuda_product *product, cudaStream_t stream);
 
 /* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: 4 doubles a tile. */
@@ -230,13 +253,19 @@ fmm_status fmm_vlist_cuda_prepare(fmm_gpu_plan *plan, size_t most_bytes);
 
 /* Input order <-> sorted planes, zeroing and adding (runtime/gpu/gpu_order.cu). */
 cudaError_t fmm_cuda_gather(const fmm_gpu_plan *plan, const double *d_input, cudaStream_t stream);
-/* Rows [row_begin, row_end) of the caller's order; callers: arrays that must stay as they are when a value is not finite (then all rows at once). */
-cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, int callers, int64_t row_begin, int64_t row_end,
+/* The report of all results, before any is delivered. */
+cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, double factor, double gradient_factor, cudaStream_t stream);
+/* Rows [row_begin, row_end) of the caller's order. inspected: nothing is written when the report is bad; else values are reported on the way. */
+cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, int inspected, int64_t row_begin, int64_t row_end,
                              cudaStream_t stream);
+/* Nonzero when a host array is page-locked as a whole (runtime/gpu/gpu_locked.cu). */
+int fmm_cuda_is_locked(const void *host, size_t bytes);
 /* The report to the host, written by a kernel: a copy would queue behind those of the results. */
 cudaError_t fmm_cuda_publish_report(const fmm_gpu_plan *p, cudaStream_t stream);
 /* Fills d_target_position from rows of unique targets, as in fmm_points, on the default stream. */
 cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, const int64_t *d_first);
+/* Adds the parts of joints [begin, end) of a sum onto points to `d_sum`. */
+cudaError_t fmm_cuda_join(const fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t begin, int64_t end, double *d_sum, cudaStream_t stream);
 cudaError_t fmm_cuda_add(double *d_sum, const double *d_term, int64_t n, cudaStream_t stream);
 
 /* Host tables (runtime/gpu/gpu_tables.cu). */

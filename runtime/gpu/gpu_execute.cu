@@ -59,13 +59,14 @@ fmm_status stage_pieces(const fmm_gpu_plan *p, int64_t n, const char *call, F co
   return failed == cudaSuccess ? FMM_OK : fmm_cuda_failed(failed, call, __FILE__, __LINE__);
 }
 
-/* Each piece is copied to page-locked memory and sent off. */
+/* Each piece is copied to page-locked memory and sent off; all at once where the caller's memory is. */
 fmm_status stage_densities(fmm_gpu_plan *p, const double *densities) {
   cudaStream_t in = p->stream[FMM_CUDA_IN];
   size_t bytes = density_bytes(p), chunk = chunk_of(bytes);
   if (!p->stage_in && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "densities come from the host, but the GPU plan was made for device memory");
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 0, in));
-  FMM_TRY(stage_pieces(p, (int64_t)((bytes + chunk - 1) / chunk), "cudaMemcpyAsync", [=](int64_t i) {
+  if (fmm_cuda_is_locked(densities, bytes)) CUDA_TRY(cudaMemcpyAsync(p->d_density_input, densities, bytes, cudaMemcpyHostToDevice, in));
+  else FMM_TRY(stage_pieces(p, (int64_t)((bytes + chunk - 1) / chunk), "cudaMemcpyAsync", [=](int64_t i) {
     size_t at = (size_t)i * chunk, size = bytes - at < chunk ? bytes - at : chunk;
     memcpy((char *)p->stage_in + at, (const char *)densities + at, size);
     cudaError_t error = fmm_cuda_gate();
@@ -82,7 +83,7 @@ fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space spac
   p->ran = p->copied = 0;
   p->up_pending = p->shares_u = 0;
   p->host_potential = p->host_gradient = NULL;
-  p->reports = 0;
+  p->reports = p->direct = 0;
   CUDA_TRY(cudaEventRecord(p->origin, far));
   CUDA_TRY(cudaStreamWaitEvent(p->stream[FMM_CUDA_IN], p->origin, 0));
   CUDA_TRY(cudaMemsetAsync(p->d_report, 0xff, FMM_CUDA_N_REPORT * sizeof *p->d_report, far));
@@ -183,40 +184,71 @@ fmm_status check_report(const fmm_gpu_plan *p) {
   return FMM_OK;
 }
 
-/* Rows of results that cross the bus together. */
+/* Rows of results that cross the bus together: more where no staging has to keep up. */
+enum { DIRECT_CHUNKS = 4 };
 int64_t rows_a_piece(const fmm_gpu_plan *p, int gradient) {
-  size_t row = (size_t)(p->outputs * p->columns * (gradient ? 4 : 1)) * sizeof(double), rows = chunk_of((size_t)p->n_input_targets * row) / row;
+  size_t row = (size_t)(p->outputs * p->columns * (gradient ? 4 : 1)) * sizeof(double), rows = (p->direct ? DIRECT_CHUNKS : 1) * chunk_of((size_t)p->n_input_targets * row) / row;
   size_t least = ((size_t)p->n_input_targets + FMM_CUDA_MAX_CHUNKS - 1) / FMM_CUDA_MAX_CHUNKS;
   return (int64_t)(rows > least ? rows : least > 0 ? least : 1);
 }
 
-/* In pieces of rows, each sent off as soon as it is sorted. */
+/* In pieces of rows, each sent off as soon as it is sorted; to page-locked memory of the caller's in finish, once the report is known. */
 fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
   cudaStream_t out = p->stream[FMM_CUDA_OUT], far = p->stream[FMM_CUDA_FAR];
-  int64_t rows = p->n_input_targets, step = rows_a_piece(p, gradient != NULL), width = p->outputs * p->columns;
+  int64_t rows = p->n_input_targets, width = p->outputs * p->columns;
   double *d_gradient = gradient ? p->d_output + rows * width : NULL, *stage_gradient = gradient ? p->stage_out + rows * width : NULL;
   FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
   if (space == FMM_MEMORY_DEVICE) {
+    CUDA_TRY(fmm_cuda_inspect(p, factor, gradient_factor, far));
     CUDA_TRY(fmm_cuda_deliver(p, factor, gradient_factor, potential, gradient, 1, 0, rows, far));
     FMM_TRY(fetch_report(p, far));
     return p->caller ? after(p->caller, p->far_done, far) : FMM_OK;
   }
   if (!p->stage_out && rows) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
+  p->host_potential = potential;
+  p->host_gradient = gradient;
+  size_t all = (size_t)(rows * width) * sizeof(double);
+  p->direct = fmm_cuda_is_locked(potential, all) && (!gradient || fmm_cuda_is_locked(gradient, 3 * all));
+  if (p->direct) {
+    CUDA_TRY(fmm_cuda_inspect(p, factor, gradient_factor, far));
+    FMM_TRY(fetch_report(p, far));
+    CUDA_TRY(cudaEventRecord(p->inspected, far));
+  }
+  int64_t step = rows_a_piece(p, gradient != NULL);
   for (int64_t begin = 0, n = 0; begin < rows; begin += step, n++) {
     int64_t end = rows - begin < step ? rows : begin + step, at = begin * width;
     size_t bytes = (size_t)((end - begin) * width) * sizeof(double);
-    CUDA_TRY(fmm_cuda_deliver(p, factor, gradient_factor, p->d_output, d_gradient, 0, begin, end, far));
+    CUDA_TRY(fmm_cuda_deliver(p, factor, gradient_factor, p->d_output, d_gradient, p->direct, begin, end, far));
+    if (p->direct) {
+      CUDA_TRY(cudaEventRecord(p->chunk_event[n], far));
+      continue;
+    }
     FMM_TRY(after(out, p->far_done, far));
     if (n == 0) FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, out));
     CUDA_TRY(cudaMemcpyAsync(p->stage_out + at, p->d_output + at, bytes, cudaMemcpyDeviceToHost, out));
     if (gradient) CUDA_TRY(cudaMemcpyAsync(stage_gradient + 3 * at, d_gradient + 3 * at, 3 * bytes, cudaMemcpyDeviceToHost, out));
     CUDA_TRY(cudaEventRecord(p->chunk_event[n], out));
   }
+  if (p->direct) return FMM_OK;
   FMM_TRY(fetch_report(p, far));
-  if (rows) FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 1, out));
-  p->host_potential = potential;
-  p->host_gradient = gradient;
-  return FMM_OK;
+  return rows ? mark_copy(p, FMM_GPU_COPY_RESULTS, 1, out) : FMM_OK;
+}
+
+/* To page-locked memory of the caller's: nothing before the report is known to be good. */
+fmm_status send_results(fmm_gpu_plan *p) {
+  cudaStream_t out = p->stream[FMM_CUDA_OUT];
+  int64_t rows = p->n_input_targets, step = rows_a_piece(p, p->host_gradient != NULL), width = p->outputs * p->columns;
+  CUDA_TRY(cudaEventSynchronize(p->inspected));
+  FMM_TRY(check_report(p));
+  for (int64_t begin = 0, n = 0; begin < rows; begin += step, n++) {
+    int64_t end = rows - begin < step ? rows : begin + step, at = begin * width;
+    size_t bytes = (size_t)((end - begin) * width) * sizeof(double);
+    CUDA_TRY(cudaStreamWaitEvent(out, p->chunk_event[n], 0));
+    if (n == 0) FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, out));
+    CUDA_TRY(cudaMemcpyAsync(p->host_potential + at, p->d_output + at, bytes, cudaMemcpyDeviceToHost, out));
+    if (p->host_gradient) CUDA_TRY(cudaMemcpyAsync(p->host_gradient + 3 * at, p->d_output + rows * width + 3 * at, 3 * bytes, cudaMemcpyDeviceToHost, out));
+  }
+  return mark_copy(p, FMM_GPU_COPY_RESULTS, 1, out);
 }
 
 /* Pieces are copied out as they arrive. */
@@ -236,11 +268,13 @@ fmm_status unstage(fmm_gpu_plan *p) {
 
 /* The host's results are touched only when all work was done without error; they are copied out while the last of them still arrive. */
 fmm_status finish(fmm_gpu_plan *p) {
+  fmm_status sent = p->direct ? send_results(p) : FMM_OK;
+  if (sent != FMM_OK && sent != FMM_ERR_INPUT) return sent;
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_FAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_NEAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_IN]));
   fmm_status report = p->reports ? check_report(p) : FMM_OK;
-  if (report == FMM_OK) FMM_TRY(unstage(p));
+  if (report == FMM_OK && !p->direct) FMM_TRY(unstage(p));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_OUT]));
   p->running = 0;
   return report;
@@ -270,7 +304,9 @@ fmm_status fmm_cuda_sum_run(fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t row_begin
   }
   if (tight) FMM_TRY(after(job.tight_stream, p->tight_ready, stream));
   CUDA_TRY(fmm_cuda_pair_find(p->info)(&job));
-  return tight ? after(stream, p->tight_done, job.tight_stream) : FMM_OK;
+  if (tight) FMM_TRY(after(stream, p->tight_done, job.tight_stream));
+  CUDA_TRY(fmm_cuda_join(p, sum, s->row_joint[row_begin], s->row_joint[row_end], p->d_near, stream)); /* W's alone */
+  return FMM_OK;
 }
 
 extern "C" fmm_status fmm_gpu_begin(fmm_gpu_plan *plan, const double *densities, fmm_memory_space space) {

@@ -45,6 +45,7 @@ __global__ void make_scale(const unsigned long long *report, double *scale) {
 struct results {
   int64_t begin, end, n;     /* rows in the caller's order; n unique targets */
   const int64_t *position;   /* of a row: its target */
+  const int64_t *row, *first; /* as in fmm_points */
   int outputs, derivatives, columns;
   const double *near, *far;
   double factor, gradient_factor;
@@ -55,16 +56,16 @@ __device__ __forceinline__ double result_of(const results &a, int64_t i, int out
   return (k ? a.gradient_factor : a.factor) * (a.near[plane] + a.far[plane]);
 }
 
-/* The first row with a result that is not finite, before anything is written. */
+/* The first row with a result that is not finite, before anything is written: by targets as they are sorted, whose rows are looked up where needed. */
 __global__ void inspect(const results a) {
-  int64_t row = a.begin + (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (row >= a.end) return;
-  int64_t i = a.position[row];
+  int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= a.n) return;
   bool finite = true;
   for (int o = 0; o < a.outputs; o++)
     for (int k = 0; k < a.derivatives; k++)
       for (int c = 0; c < a.columns; c++) finite = finite && isfinite(result_of(a, i, o, k, c));
-  if (!finite) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)row);
+  if (finite) return;
+  for (int64_t j = a.first ? a.first[i] : i; j < (a.first ? a.first[i + 1] : i + 1); j++) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)a.row[j]);
 }
 
 /* potential: [row][output][column]; gradient: [row][output][axis][column]; planes: [(output * derivatives + k) * columns + column]. inspected: nothing is
@@ -95,6 +96,17 @@ __global__ void invert(int64_t n, const int64_t *row, const int64_t *first, int6
 
 __global__ void publish(const unsigned long long *report, unsigned long long *host_report) { host_report[threadIdx.x] = report[threadIdx.x]; }
 
+/* One block a joint; each value by one thread, its parts in their order. */
+__global__ void join(const fmm_cuda_joint *joint, const double *partial, int64_t n_targets, int planes, double *sum) {
+  const fmm_cuda_joint j = joint[blockIdx.x];
+  int64_t part = (int64_t)j.target_count * planes;
+  for (int64_t i = threadIdx.x; i < part; i += THREADS) {
+    double *to = sum + i / j.target_count * n_targets + j.target_begin + i % j.target_count, all = *to;
+    for (int k = 0; k < j.parts; k++) all += partial[j.partial + k * part + i];
+    *to = all;
+  }
+}
+
 __global__ void add(int64_t n, double *sum, const double *term) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS) sum[i] += term[i];
 }
@@ -112,12 +124,21 @@ cudaError_t fmm_cuda_gather(const fmm_gpu_plan *p, const double *d_input, cudaSt
   return cudaGetLastError();
 }
 
-cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, int callers, int64_t row_begin, int64_t row_end,
+static results results_of(const fmm_gpu_plan *p, double factor, double gradient_factor, int64_t row_begin, int64_t row_end) {
+  return results{row_begin, row_end, p->n_targets, p->d_target_position, p->d_target_row, p->merged_targets ? p->d_target_first : NULL, p->outputs, p->gradient ? 4 : 1, p->columns, p->d_near,
+                 p->d_far, factor, gradient_factor, p->d_report};
+}
+
+cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, double factor, double gradient_factor, cudaStream_t stream) {
+  if (p->n_targets == 0) return cudaSuccess;
+  inspect<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(results_of(p, factor, gradient_factor, 0, 0));
+  return cudaGetLastError();
+}
+
+cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, int inspected, int64_t row_begin, int64_t row_end,
                              cudaStream_t stream) {
   if (row_begin >= row_end) return cudaSuccess;
-  results a = {row_begin, row_end, p->n_targets, p->d_target_position, p->outputs, p->gradient ? 4 : 1, p->columns, p->d_near, p->d_far, factor, gradient_factor, p->d_report};
-  if (callers) inspect<<<blocks_of(row_end - row_begin), THREADS, 0, stream>>>(a);
-  deliver<<<blocks_of(row_end - row_begin), THREADS, 0, stream>>>(a, d_potential, d_gradient, callers);
+  deliver<<<blocks_of(row_end - row_begin), THREADS, 0, stream>>>(results_of(p, factor, gradient_factor, row_begin, row_end), d_potential, d_gradient, inspected);
   return cudaGetLastError();
 }
 
@@ -129,6 +150,13 @@ cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, co
 
 cudaError_t fmm_cuda_publish_report(const fmm_gpu_plan *p, cudaStream_t stream) {
   publish<<<1, FMM_CUDA_N_REPORT, 0, stream>>>(p->d_report, p->report);
+  return cudaGetLastError();
+}
+
+cudaError_t fmm_cuda_join(const fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t begin, int64_t end, double *d_sum, cudaStream_t stream) {
+  const fmm_cuda_sums *s = &p->sums[sum];
+  if (begin >= end) return cudaSuccess;
+  join<<<(unsigned)(end - begin), THREADS, 0, stream>>>(s->d_joint + begin, s->d_partial, p->n_targets, p->values * p->columns, d_sum);
   return cudaGetLastError();
 }
 

@@ -111,6 +111,8 @@ size_t layout(fmm_gpu_plan *p, char *base, int same, int slab) {
     take(&a, &s->d_tile, s->n_tiles);
     if (s->range) take(&a, &s->d_range, s->n_ranges);
     if (s->box) take(&a, &s->d_box, s->n_ranges);
+    if (s->order) take(&a, &s->d_order, s->n_tiles);
+    if (s->n_joints) take(&a, &s->d_joint, s->n_joints), take(&a, &s->d_partial, s->n_partial);
   }
   if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, 4 * p->sums[FMM_SUM_U].n_tiles);
   if (p->overlaps) take(&a, &p->d_next_tile, 1);
@@ -212,6 +214,8 @@ fmm_status upload_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_st
     if (s->row_tile) FMM_TRY(upload(s->d_tile, s->tile, s->n_tiles));
     if (s->range) FMM_TRY(upload(s->d_range, s->range, s->n_ranges));
     if (s->box) FMM_TRY(upload(s->d_box, s->box, s->n_ranges));
+    if (s->order) FMM_TRY(upload(s->d_order, s->order, s->n_tiles));
+    if (s->joint) FMM_TRY(upload(s->d_joint, s->joint, s->n_joints));
   }
   if (!has_far(p)) return FMM_OK;
   FMM_TRY(upload(p->d_column_box, t->column_box, p->n_columns));
@@ -320,7 +324,7 @@ fmm_status make_streams(fmm_gpu_plan *p, int sms) {
     if (p->green && i <= FMM_CUDA_TIGHT) FMM_TRY(fmm_cuda_green_stream(p->green, priority, &p->stream[i]));
     else CUDA_TRY(cudaStreamCreateWithPriority(&p->stream[i], cudaStreamNonBlocking, priority));
   }
-  cudaEvent_t *plain[] = {&p->ready, &p->tight_ready, &p->tight_done, &p->rest_done, &p->up_done, &p->check_sent, &p->results_done, &p->far_done, &p->near_done};
+  cudaEvent_t *plain[] = {&p->ready, &p->tight_ready, &p->tight_done, &p->rest_done, &p->up_done, &p->check_sent, &p->inspected, &p->far_done, &p->near_done};
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) CUDA_TRY(cudaEventCreateWithFlags(plain[i], cudaEventDisableTiming));
   for (int i = 0; i < FMM_GPU_N_ARRAYS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->fetched[i], cudaEventDisableTiming));
   for (int i = 0; i < FMM_CUDA_MAX_CHUNKS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->chunk_event[i], cudaEventDisableTiming));
@@ -337,6 +341,15 @@ void free_host_sums(fmm_gpu_plan *p) {
     FMM_FREE(&p->sums[i].tile);
     FMM_FREE(&p->sums[i].range);
     FMM_FREE(&p->sums[i].box);
+    FMM_FREE(&p->sums[i].order);
+    FMM_FREE(&p->sums[i].joint);
+  }
+}
+
+void free_offsets(fmm_gpu_plan *p) {
+  for (int i = 0; i < FMM_N_SUMS; i++) {
+    FMM_FREE(&p->sums[i].row_tile);
+    FMM_FREE(&p->sums[i].row_joint);
   }
 }
 
@@ -349,7 +362,8 @@ fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_re
   if (!fmm_cuda_pair_find(p->info)) return FMM_FAIL(FMM_ERR_DEVICE, "kernel %s has no GPU code", p->info->name);
   fmm_cuda_on_device on(p->device);
   if (p->v_rows) FMM_TRY(choose_children(p));
-  if (has_far(p)) CUDA_TRY(fmm_cuda_product_prepare());
+  if (has_far(p)) CUDA_TRY(fmm_cuda_product_prepare(&p->early));
+  if (p->overlaps) p->early = 0;
   FMM_TRY(reserve(p, request));
   FMM_TRY(make_streams(p, request->sms));
   return upload_tables(p, tables, request->state);
@@ -384,7 +398,7 @@ extern "C" void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *lea
   }
   fmm_cuda_tables_free(&tables);
   if (p) free_host_sums(p);
-  for (int i = 0; p && i < FMM_N_SUMS; i++) FMM_FREE(&p->sums[i].row_tile);
+  if (p) free_offsets(p);
   FMM_FREE(&p);
 }
 
@@ -396,7 +410,7 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
     for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
       if (p->stream[i]) cudaStreamSynchronize(p->stream[i]), cudaStreamDestroy(p->stream[i]);
     fmm_cuda_green_destroy(p->green);
-    cudaEvent_t plain[] = {p->origin, p->ready, p->tight_ready, p->tight_done, p->rest_done, p->up_done, p->check_sent, p->results_done, p->far_done, p->near_done};
+    cudaEvent_t plain[] = {p->origin, p->ready, p->tight_ready, p->tight_done, p->rest_done, p->up_done, p->check_sent, p->inspected, p->far_done, p->near_done};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
       if (plain[i]) cudaEventDestroy(plain[i]);
     for (int i = 0; i < FMM_GPU_N_ARRAYS; i++)
@@ -415,7 +429,7 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
     if (p->arena) cudaFree(p->arena);
     cudaGetLastError();
   }
-  for (int i = 0; i < FMM_N_SUMS; i++) FMM_FREE(&p->sums[i].row_tile);
+  free_offsets(p);
   FMM_FREE(plan);
 }
 

@@ -5,7 +5,7 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { MOST_RANGE = 1 << 30, ENOUGH_TILES = 1024 };
+enum { MOST_RANGE = 1 << 30, ENOUGH_TILES = 1024, LEAST_SHARE = 256 };
 
 /* What the rows of one pair sum are. */
 struct rows_of_sum {
@@ -70,19 +70,75 @@ int cap_of(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q) {
   return cap;
 }
 
+/* W's rows are very unequal (a large leaf beside many small boxes), so a tile's boxes are dealt to several where they are many. */
+int is_unequal(const rows_of_sum *q) { return q->offset && q->surface_sources; }
+
+/* Targets times boxes of a tile that would be its equal share if there were plenty. */
+int64_t fair_share(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q) {
+  int64_t total = 0;
+  for (int64_t r = 0; is_unequal(q) && r < q->n_rows; r++) total += targets_of(p, tree, q, r) * (q->offset[r + 1] - q->offset[r]);
+  return total / (4 * ENOUGH_TILES) > LEAST_SHARE ? total / (4 * ENOUGH_TILES) : LEAST_SHARE;
+}
+
+/* Into how many parts each of a row's tiles of so many targets is cut; each has a box at least. */
+int64_t parts_of(const rows_of_sum *q, int64_t r, int64_t targets, int64_t share) {
+  int64_t boxes = is_unequal(q) ? q->offset[r + 1] - q->offset[r] : 1, parts = (targets * boxes + share - 1) / share;
+  return parts < 1 ? 1 : parts < boxes ? parts : boxes;
+}
+
+struct weighed { int64_t weight; int32_t tile; };
+
+/* The tiles by descending work, as the device begins them in this order: a long one at the end would run alone. */
+fmm_status order_tiles(fmm_cuda_sums *s) {
+  weighed *w = NULL;
+  fmm_status status = FMM_OK;
+  FMM_CHECK(FMM_ALLOCATE(&w, s->n_tiles, "work of GPU tiles"));
+  FMM_CHECK(FMM_ALLOCATE(&s->order, s->n_tiles, "order of GPU tiles"));
+  for (int64_t i = 0; i < s->n_tiles; i++) w[i] = weighed{(int64_t)s->tile[i].target_count * s->tile[i].range_count, (int32_t)i};
+  qsort(w, (size_t)s->n_tiles, sizeof *w, [](const void *a, const void *b) {
+    const weighed *x = (const weighed *)a, *y = (const weighed *)b;
+    return x->weight != y->weight ? (x->weight < y->weight) - (x->weight > y->weight) : (x->tile > y->tile) - (x->tile < y->tile);
+  });
+  for (int64_t i = 0; i < s->n_tiles; i++) s->order[i] = w[i].tile;
+done:
+  FMM_FREE(&w);
+  return status;
+}
+
+/* A row's tiles, cut into parts. */
+void add_tiles(fmm_gpu_plan *p, fmm_cuda_sums *s, const fmm_cuda_tile *row, int64_t first_target, int64_t count, int64_t tiles, int64_t parts, int64_t tile) {
+  for (int64_t i = 0; i < tiles; i++) {
+    fmm_cuda_tile t = *row;
+    int64_t begin = count * i / tiles, end = count * (i + 1) / tiles, values = (end - begin) * p->values * p->columns;
+    t.target_begin = first_target + begin, t.target_count = (int32_t)(end - begin);
+    if (parts > 1) s->joint[s->n_joints++] = fmm_cuda_joint{t.target_begin, s->n_partial, t.target_count, (int32_t)parts};
+    for (int64_t k = 0; k < parts; k++) {
+      int64_t from = row->range_count * k / parts, to = row->range_count * (k + 1) / parts;
+      t.range_begin = row->range_begin + from, t.range_count = (int32_t)(to - from);
+      t.partial = parts > 1 ? s->n_partial : -1;
+      if (parts > 1) s->n_partial += values;
+      s->tile[tile++] = t;
+    }
+  }
+}
+
 fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, const rows_of_sum *q) {
   fmm_cuda_sums *s = &p->sums[which];
-  int64_t n_entries = q->offset ? q->offset[q->n_rows] : q->n_rows, n_tiles = 0, tiles;
+  int64_t n_entries = q->offset ? q->offset[q->n_rows] : q->n_rows, n_tiles = 0, n_joints = 0, tiles, share = fair_share(p, tree, q);
   int cap = cap_of(p, tree, q), most = fmm_cuda_pair_most(p, which), lanes_log2, per_lane;
   s->n_rows = q->n_rows;
   FMM_TRY(FMM_ALLOCATE(&s->row_tile, q->n_rows + 1, "GPU tile offsets"));
+  FMM_TRY(FMM_ALLOCATE(&s->row_joint, q->n_rows + 1, "GPU tile offsets"));
   for (int64_t r = 0; r < q->n_rows; r++) {
-    shape_tiles(targets_of(p, tree, q, r), cap, most, &tiles, &lanes_log2, &per_lane);
-    s->row_tile[r] = n_tiles;
-    n_tiles += tiles;
+    int64_t count = targets_of(p, tree, q, r);
+    shape_tiles(count, cap, most, &tiles, &lanes_log2, &per_lane);
+    int64_t parts = parts_of(q, r, (count + tiles - 1) / tiles, share);
+    s->row_tile[r] = n_tiles, s->row_joint[r] = n_joints;
+    n_tiles += tiles * parts, n_joints += parts > 1 ? tiles : 0;
   }
-  s->row_tile[q->n_rows] = s->n_tiles = n_tiles;
+  s->row_tile[q->n_rows] = s->n_tiles = n_tiles, s->row_joint[q->n_rows] = n_joints;
   FMM_TRY(FMM_ALLOCATE(&s->tile, n_tiles, "GPU tiles"));
+  if (n_joints) FMM_TRY(FMM_ALLOCATE(&s->joint, n_joints, "GPU tiles that are cut"));
   if (q->surface_sources) FMM_TRY(FMM_ALLOCATE(&s->box, n_entries, "GPU source boxes"));
   else FMM_TRY(FMM_ALLOCATE(&s->range, n_entries, "GPU source ranges"));
   for (int64_t r = 0; r < q->n_rows; r++) {
@@ -90,15 +146,11 @@ fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, 
     row_ranges(s, tree, q, r);
     shape_tiles(count, cap, most, &tiles, &lanes_log2, &per_lane);
     int tight = s->single && which == FMM_SUM_W && is_tight(p, tree, q, r);
-    for (int64_t i = 0; i < tiles; i++) {
-      int64_t begin = count * i / tiles, end = count * (i + 1) / tiles;
-      fmm_cuda_tile t = {range_begin, first + begin, (int32_t)(s->n_ranges - range_begin), (int32_t)(end - begin), q->row[r],
-                         q->slot_is_row ? (int32_t)r : q->row[r], lanes_log2, per_lane, tight};
-      s->tile[s->row_tile[r] + i] = t;
-      s->n_precise += tight;
-    }
+    fmm_cuda_tile row = {range_begin, 0, -1, (int32_t)(s->n_ranges - range_begin), 0, q->row[r], q->slot_is_row ? (int32_t)r : q->row[r], lanes_log2, per_lane, tight};
+    add_tiles(p, s, &row, first, count, tiles, parts_of(q, r, (count + tiles - 1) / tiles, share), s->row_tile[r]);
+    s->n_precise += tight * (s->row_tile[r + 1] - s->row_tile[r]);
   }
-  return FMM_OK;
+  return is_unequal(q) ? order_tiles(s) : FMM_OK;
 }
 
 rows_of_sum from_rows(const fmm_rows *rows) {
@@ -193,35 +245,22 @@ void list_children(const fmm_tree *tree, int32_t box, int targets, int32_t child
 /* Rows of one operator set: all, or a level's; each starts a window of its own. */
 void group_v(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *v) {
   int64_t windows = 0;
-  for (int64_t r = 0; r < p->v_rows; r++) {
-    int level = tree->level[v->row[r]] + 1, n = p->n_v_groups; /* operators of the children's level */
-    if (n == 0 || (p->n_operator_levels > 1 && p->v_group[n - 1].level != level)) {
-      p->v_group[n].begin = p->v_group[n].end = r, p->v_group[n].level = level;
-      p->n_v_groups++;
-    }
-    p->v_group[p->n_v_groups - 1].end = r + 1;
+  for (int64_t begin = 0; begin < p->v_rows; begin = p->v_group[p->n_v_groups++].end) {
+    auto *group = &p->v_group[p->n_v_groups];
+    group->begin = begin, group->end = fmm_vlist_operators_end(tree, v, begin, p->n_operator_levels == 1);
+    group->level = tree->level[v->row[begin]] + 1; /* operators of the children's level */
+    group->first_window = windows;
+    windows += (group->end - begin + FMM_V_WINDOW - 1) / FMM_V_WINDOW;
   }
-  for (int i = 0; i < p->n_v_groups; i++) {
-    p->v_group[i].first_window = windows;
-    windows += (p->v_group[i].end - p->v_group[i].begin + FMM_CUDA_V_WINDOW - 1) / FMM_CUDA_V_WINDOW;
-  }
-  p->v_positions = windows * FMM_CUDA_V_WINDOW;
+  p->v_positions = windows * FMM_V_WINDOW;
 }
 
-/* A window's rows [begin, end) by the mask of their neighbours' directions, so that the eight rows of a product have the same ones where possible (on
- * surfaces a box has some 8 of 26). */
+/* A window's rows [begin, end) in their order, and their neighbours. */
 void order_window(const fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_rows *v, const int32_t *slot, int64_t begin, int64_t end, int64_t position) {
-  uint64_t key[FMM_CUDA_V_WINDOW]; /* mask, then the row's place in the window */
-  for (int64_t r = begin; r < end; r++) {
-    key[r - begin] = (uint64_t)(r - begin);
-    for (int64_t i = v->offset[r]; i < v->offset[r + 1]; i++) key[r - begin] |= (uint64_t)1 << (v->direction[i] + 16);
-  }
-  qsort(key, (size_t)(end - begin), sizeof *key, [](const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-  });
+  uint64_t key[FMM_V_WINDOW];
+  fmm_vlist_order_window(v, begin, end, key);
   for (int64_t n = 0; n < end - begin; n++) {
-    int64_t r = begin + (int64_t)(key[n] & 0xffff);
+    int64_t r = begin + (int64_t)(key[n] & (FMM_V_WINDOW - 1));
     t->v_row[position + n] = (int32_t)r;
     for (int64_t i = v->offset[r]; i < v->offset[r + 1]; i++) {
       int d = v->direction[i] < 13 ? v->direction[i] : v->direction[i] - 1;
@@ -250,9 +289,9 @@ fmm_status build_v(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, co
   for (int64_t i = 0; i < 26 * p->v_positions; i++) t->neighbor[i] = next;
   for (int64_t r = 0; r < p->v_rows; r++) list_children(tree, v->row[r], 1, t->row_child + 8 * r);
   for (int i = 0; i < p->n_v_groups; i++)
-    for (int64_t begin = p->v_group[i].begin, position = p->v_group[i].first_window * FMM_CUDA_V_WINDOW; begin < p->v_group[i].end;
-         begin += FMM_CUDA_V_WINDOW, position += FMM_CUDA_V_WINDOW)
-      order_window(p, t, v, slot, begin, begin + FMM_CUDA_V_WINDOW < p->v_group[i].end ? begin + FMM_CUDA_V_WINDOW : p->v_group[i].end, position);
+    for (int64_t begin = p->v_group[i].begin, position = p->v_group[i].first_window * FMM_V_WINDOW; begin < p->v_group[i].end;
+         begin += FMM_V_WINDOW, position += FMM_V_WINDOW)
+      order_window(p, t, v, slot, begin, begin + FMM_V_WINDOW < p->v_group[i].end ? begin + FMM_V_WINDOW : p->v_group[i].end, position);
 done:
   FMM_FREE(&slot);
   return status;

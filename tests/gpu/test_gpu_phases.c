@@ -28,6 +28,8 @@ static const shape shapes[] = {
     {"stokes, 2 columns, other targets", "stokes", "plummer", 900, 3, 12, 2, 0, 1, 0, 1e-6},
     {"yukawa, gradient", "yukawa", "ellipsoid", 1200, 5, 12, 1, 1, 0, 0, 1e-12},
     {"laplace, order 9", "laplace", "uniform", 300, 9, 6, 1, 0, 0, 0, 1e-12},
+    {"laplace, large leaves beside many small boxes", "laplace", "plummer", 3000, 3, 40, 2, 1, 0, 0, 1e-12}, /* W's tiles are cut */
+    {"laplace, order 11", "laplace", "uniform", 150, 11, 4, 1, 0, 0, 0, 1e-6},                                /* V's transforms for any order */
 };
 
 typedef struct fixture {
@@ -235,8 +237,9 @@ static void use_precision(fixture *f, fmm_precision precision, double tolerance)
 /* Every phase in single precision where the order allows it (kernels/phase.h): values of 1e-7, cancelling some tenfold, in derivatives
  * a hundredfold; L2P's equivalents hold what the inverses make of it. */
 static void every_phase_in_single_precision_keeps_five_digits(void **context) {
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes - 1; i++) { /* order 9's sums are double, and its references slow */
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     fixture f;
+    if (shapes[i].order > 8) continue; /* their sums are double, and their references slow */
     make(&f, &shapes[i]);
     use_precision(&f, FMM_PRECISION_SINGLE, 1e-5);
     run_reference(&f, &fmm_up_reference);

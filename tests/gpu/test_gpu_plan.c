@@ -163,6 +163,42 @@ static void arrays_on_the_device_give_the_same_bits(void **context) {
   release(&p);
 }
 
+/* Densities or results or both in page-locked memory, which are copied without staging: the same bits on every schedule. Locked memory that does not hold all of
+ * an array is not used so, and a result that is not finite leaves the caller's array alone. */
+static void page_locked_arrays_give_the_same_bits(void **context) {
+  problem p;
+  make(&p, "laplace", "ellipsoid", "unit", 50000, 1e-6, 1);
+  size_t bytes = sizeof(double) * (size_t)p.n;
+  double *before = values_of(4 * p.n), *const array[3] = {p.densities, p.potential, p.gradient};
+  for (int i = 0; i < N_SCHEDULES; i++) {
+    plan_for(&p, schedules[i]);
+    execute(&p);
+    memcpy(before, p.potential, bytes), memcpy(before + p.n, p.gradient, 3 * bytes);
+    for (unsigned locked = 1; locked < 8; locked++) {
+      for (int k = 0; k < 3; k++)
+        if (locked >> k & 1) assert_ok(fmm_gpu_register(array[k], (k == 2 ? 3 : 1) * bytes));
+      execute(&p);
+      for (int k = 0; k < 3; k++)
+        if (locked >> k & 1) fmm_gpu_unregister(array[k]);
+      if (memcmp(before, p.potential, bytes) || memcmp(before + p.n, p.gradient, 3 * bytes)) fail_msg("schedule %d: locked arrays %x give other bits", (int)schedules[i], locked);
+    }
+  }
+  plan_for(&p, FMM_SCHEDULE_GPU);
+  execute(&p);
+  memcpy(before + p.n, p.gradient, 3 * bytes);
+  for (int k = 0; k < 3; k++) assert_ok(fmm_gpu_register(array[k], bytes / 2)); /* half of an array, or a sixth */
+  execute(&p);
+  assert_memory_equal(before + p.n, p.gradient, 3 * bytes);
+  for (int k = 0; k < 3; k++) fmm_gpu_unregister(array[k]);
+  for (int k = 0; k < 3; k++) assert_ok(fmm_gpu_register(array[k], (k == 2 ? 3 : 1) * bytes));
+  for (int i = 0; i < p.n; i++) p.densities[i] = 1e308, p.potential[i] = 7;
+  assert_int_equal(fmm_plan_execute(p.plan, p.densities, p.potential, p.gradient), FMM_ERR_INPUT);
+  for (int i = 0; i < p.n; i++) assert_true(p.potential[i] == 7);
+  for (int k = 0; k < 3; k++) fmm_gpu_unregister(array[k]);
+  FMM_FREE(&before);
+  release(&p);
+}
+
 /* A density or a result that is not finite, on every schedule, from and to the host or the device: its row is named, the results stay as they were, and
  * the next execution works. */
 static void values_that_are_not_finite_are_refused_by_row(void **context) {
@@ -380,6 +416,7 @@ int main(void) {
       cmocka_unit_test(gradients_on_every_schedule),
       cmocka_unit_test(executions_repeat_bit_by_bit),
       cmocka_unit_test(arrays_on_the_device_give_the_same_bits),
+      cmocka_unit_test(page_locked_arrays_give_the_same_bits),
       cmocka_unit_test(values_that_are_not_finite_are_refused_by_row),
       cmocka_unit_test(columns_in_one_pass_match_single_ones),
       cmocka_unit_test(in_hybrid1_both_devices_work_at_once),
