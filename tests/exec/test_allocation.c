@@ -1,5 +1,6 @@
 /* Nothing is allocated while a plan executes, by whichever library: the program's own malloc and its kin count, and pass on to glibc's. What the
- * OpenMP runtime keeps for its teams is its own (none was seen with GCC 12). */
+ * OpenMP runtime keeps for its teams is its own (none was seen with GCC 12), and so is what threads of the GPU's driver do: these plans run on CPU
+ * cores and make no CUDA call while they execute, but the driver was asked for a GPU before. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
@@ -48,14 +49,14 @@ static void begin_counting(void) {
 
 static char first_caller[256];
 
-/* Calls since then, but for those from the OpenMP runtime; names the first. */
+/* Calls since then, but for those from the OpenMP runtime and the GPU's driver; names the first. */
 static int end_counting(void) {
   atomic_store(&counting, 0);
   int n = atomic_load(&n_calls), others = n > MOST ? n - MOST : 0;
   snprintf(first_caller, sizeof first_caller, "unknown");
   for (int i = 0; i < n && i < MOST; i++) {
     Dl_info info = {0};
-    if (dladdr(caller[i], &info) && info.dli_fname && strstr(info.dli_fname, "omp")) continue;
+    if (dladdr(caller[i], &info) && info.dli_fname && (strstr(info.dli_fname, "omp") || strstr(info.dli_fname, "libcuda."))) continue;
     if (!others++) snprintf(first_caller, sizeof first_caller, "%s, %s", info.dli_fname ? info.dli_fname : "?", info.dli_sname ? info.dli_sname : "?");
   }
   return others;
