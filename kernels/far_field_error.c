@@ -222,7 +222,9 @@ static fmm_status prepare(chain *c, const fmm_operators *o, double half_width, f
 
 static fmm_status measure(fmm_operators *o, chain c[2], double half_width, int threads, double error[2][2]) {
   for (int sign = 0; sign < 2; sign++) FMM_TRY(prepare(&c[sign], o, half_width, (fmm_density_sign)sign));
-#pragma omp parallel for num_threads(threads < 2 ? threads : 2)
+  /* The whole team for two pieces: of a smaller one GNU's runtime ends the other threads, and those made in their place start on the core to which
+   * the calling thread is bound (runtime/binding.h). */
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int sign = 0; sign < 2; sign++) {
     run_chain(&c[sign]);
     for (int gradient = 0; gradient < 2; gradient++) error[sign][gradient] = carried_over(&c[sign], gradient);

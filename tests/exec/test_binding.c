@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "hybridfmm/fmm.h"
 #include "runtime/binding.h"
@@ -164,11 +166,41 @@ static void a_plan_gives_the_same_bits_and_leaves_all_masks_as_they_were_even_on
   assert_memory_equal(before, after, (size_t)threads * sizeof *before);
 }
 
+static void read_ids(pid_t *ids, int threads) {
+#pragma omp parallel num_threads(threads)
+  ids[omp_get_thread_num()] = (pid_t)syscall(SYS_gettid);
+}
+
+/* A region of fewer threads would end the others, and those made anew inherit the mask of the one that makes them, which is bound to one core. */
+static void no_thread_of_the_team_is_replaced_while_a_plan_works(void **state) {
+  enum { THREADS = 5 };
+  static double potential[N], gradient[3 * N];
+  pid_t before[THREADS], after[THREADS];
+  assert_ok(fmm_generate_points("ellipsoid", N, 1, points, 1));
+  assert_ok(fmm_generate_densities("signed", N, 1, density, 1));
+  static const char *const kernels[] = {"laplace", "stokes", "yukawa"};
+  for (int k = 0; k < 3; k++) {
+    fmm_options o;
+    fmm_plan *plan = NULL;
+    assert_ok(fmm_options_init(&o));
+    o.kernel = kernels[k], o.threads = THREADS, o.oversubscribe = 1, o.gradient = k != 1, o.tolerance = 2.3e-4, o.schedule = FMM_SCHEDULE_CPU; /* an order not sought before */
+    assert_ok(fmm_plan_create(&plan, &o));
+    read_ids(before, THREADS);
+    assert_ok(fmm_plan_set_points(plan, k == 1 ? N / 3 : N, points, NULL, 0, NULL));
+    read_ids(after, THREADS);
+    assert_memory_equal(before, after, sizeof before);
+    assert_ok(fmm_plan_execute(plan, density, potential, o.gradient ? gradient : NULL));
+    read_ids(after, THREADS);
+    assert_memory_equal(before, after, sizeof before);
+    fmm_plan_destroy(&plan);
+  }
+}
+
 int main(void) {
   assert_ok(fmm_generate_points("ellipsoid", N, 1, points, 1));
   assert_ok(fmm_generate_densities("signed", N, 1, density, 1));
   unsetenv("OMP_PROC_BIND"), unsetenv("OMP_PLACES"); /* read by the OpenMP runtime before; here only what the library looks at */
-  const struct CMUnitTest tests[] = {cmocka_unit_test(each_thread_has_a_core_of_its_own_while_bound_and_its_mask_back_afterwards),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(no_thread_of_the_team_is_replaced_while_a_plan_works), cmocka_unit_test(each_thread_has_a_core_of_its_own_while_bound_and_its_mask_back_afterwards),
                                      cmocka_unit_test(the_calling_thread_stays_unbound_when_it_may_start_others),
                                      cmocka_unit_test(nothing_is_bound_when_that_would_take_something_from_others),
                                      cmocka_unit_test(threads_that_the_caller_has_placed_stay_where_they_are),
