@@ -1,5 +1,5 @@
-/* The rate of the U list's own kernels where nothing but their instructions limits them: one leaf with its neighbours, all in the first-level
- * cache, over and over, on every thread. What the phase reaches of it is its fraction of the limit by instructions. */
+/* The rate of the U list's own kernels where nothing but their instructions limits them: one leaf with its neighbours, in the first- or
+ * second-level cache (Laplace, 64 points: 18 KB), over and over, on every thread. What the phase reaches of it is its fraction of the limit by instructions. */
 #ifndef FMM_BENCH_PAIR_RATES_H
 #define FMM_BENCH_PAIR_RATES_H
 #include "kernels/pair/pair_sums.h"

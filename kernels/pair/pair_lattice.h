@@ -26,7 +26,7 @@ typedef struct fmm_pair_lattice_kernels {
 
 /* Those of other pairs do nothing. */
 static inline int fmm_pair_suits_lattice(const fmm_pair_info *info) {
-  return info->radial && !info->takes_normals && info->components == 1 && info->outputs == 1;
+  return info->radial && !info->takes_normals && info->components == 1 && info->equivalent_components == 1 && info->outputs == 1;
 }
 
 #define FMM_PAIR_LATTICE_TABLES(X) X(full) X(near)

@@ -48,7 +48,7 @@ void fmm_pair_sum_allow_coarse(fmm_pair_sum *sum) {
 }
 
 void fmm_pair_sum_allow_near(fmm_pair_sum *sum, double tolerance) {
-  if (sum->lattice_kernels && tolerance >= 1e-11) sum->lattice_kernels = find_lattice_kernels(sum->pair, 1);
+  if (sum->lattice_kernels && tolerance >= 1e-9) sum->lattice_kernels = find_lattice_kernels(sum->pair, 1);
 }
 
 const fmm_pair_convert *fmm_pair_converter(void) {

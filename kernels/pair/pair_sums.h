@@ -84,7 +84,7 @@ typedef struct fmm_pair_lattice {
 } fmm_pair_lattice;
 enum { FMM_PAIR_MOST_LATTICES = 8 };
 
-/* Sums with surfaces may have roots to 3e-13 instead of 1e-16, where this tolerance of the whole evaluation lets them. Amplified by the
+/* Sums with surfaces may have roots to 3e-13 instead of 1e-16, where this tolerance of the whole evaluation lets them (from 1e-9 on). Amplified by the
  * inverses that relate surfaces, that noise has changed the method's own error by 3 % at most (orders 7 to 14, 90 % of the points in clusters of 1e-3
  * to 1e-10 of the rest's extent included). */
 void fmm_pair_sum_allow_near(fmm_pair_sum *sum, double tolerance);

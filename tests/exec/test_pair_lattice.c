@@ -9,7 +9,7 @@
 #include "kernels/pair/pair_sums.h"
 #include "kernels/simd.h"
 
-enum { MAX_N = 300, MAX_ORDER = 8, MAX_SURFACE = 6 * (MAX_ORDER - 1) * (MAX_ORDER - 1) + 2, MAX_COLUMNS = 7, MAX_PLANES = 12 * MAX_COLUMNS, WIDTH = MAX_N + 2 };
+enum { MAX_N = 300, MAX_ORDER = 8 /* of most tests */, MAX_SURFACE = 6 * (FMM_MAX_ORDER - 1) * (FMM_MAX_ORDER - 1) + 2, MAX_COLUMNS = 7, MAX_PLANES = 12 * MAX_COLUMNS, WIDTH = MAX_SURFACE + 2 };
 
 static uint64_t seed;
 static double uniform(void) { /* splitmix64 */
@@ -52,7 +52,7 @@ typedef struct problem {
   double params[FMM_MAX_PARAMS];
 } problem;
 
-static fmm_surface surfaces[MAX_ORDER + 1];
+static fmm_surface surfaces[FMM_MAX_ORDER + 1];
 static double planes[3 * MAX_SURFACE], more_planes[3 * MAX_SURFACE], given[3 * MAX_SURFACE];
 static values_array expected, size, got;
 static problem p;
@@ -188,6 +188,18 @@ static void every_number(const fmm_pair *pair, int gradient) {
 }
 static void every_number_of_columns_is_right(void **state) { for_all(every_number); }
 
+/* Fewer columns go together where a surface is large. */
+static void large_surfaces(const fmm_pair *pair, int gradient) {
+  static const int orders[] = {11, 15, 20}, columns[] = {2, 4, MAX_COLUMNS};
+  for (int k = 0; k < 3; k++)
+    for (int c = 0; c < 3; c++) {
+      prepare(pair, orders[k], 9, columns[c], gradient, 2.95, 0.3);
+      place(0.34, 0);
+      check("large surfaces");
+    }
+}
+static void columns_of_large_surfaces_are_right(void **state) { for_all(large_surfaces); }
+
 static void far_and_near(const fmm_pair *pair, int gradient) {
   static const double spreads[] = {0, 1e-9, 0.5, 1, 1 + 1e-9, 10, 1e6};
   for (int k = 0; k < 7; k++)
@@ -200,8 +212,8 @@ static void far_and_near(const fmm_pair *pair, int gradient) {
 static void points_on_near_and_far_from_the_surface_are_right(void **state) { for_all(far_and_near); }
 
 static void any_scale(const fmm_pair *pair, int gradient) {
-  static const double radii[] = {1e-120, 1e-30, 1e-19, 1e-10, 1e-3, 1e6, 1e12, 1e17};
-  for (int k = 0; k < 8; k++)
+  static const double radii[] = {1e-120, 1e-30, 1e-22, 1e-21, 1e-20, 1e-19, 1e-10, 1e-3, 1e6, 1e12, 1e17}; /* squares of 1e-20 are float denormals */
+  for (int k = 0; k < 11; k++)
     for (int off = 0; off < 2; off++) {
       prepare(pair, 5, 18, 2, gradient, radii[k], off && radii[k] > 1e-11 && radii[k] < 1e10 ? 1e6 * radii[k] : 0);
       place(0.7, off);
@@ -234,12 +246,12 @@ static void densities_of_any_size_are_right(void **state) { for_all(no_density);
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rows_hold_every_point_of_the_surface_once),  cmocka_unit_test(every_order_and_number_of_points_is_right),
-      cmocka_unit_test(every_number_of_columns_is_right),           cmocka_unit_test(points_on_near_and_far_from_the_surface_are_right),
+      cmocka_unit_test(every_number_of_columns_is_right),           cmocka_unit_test(columns_of_large_surfaces_are_right), cmocka_unit_test(points_on_near_and_far_from_the_surface_are_right),
       cmocka_unit_test(surfaces_of_any_size_are_right),             cmocka_unit_test(points_at_one_place_are_right),
       cmocka_unit_test(densities_of_any_size_are_right)};
-  for (int order = FMM_MIN_ORDER; order <= MAX_ORDER; order++)
+  for (int order = FMM_MIN_ORDER; order <= FMM_MAX_ORDER; order++)
     if (fmm_surface_create(&surfaces[order], order) != FMM_OK) return 1;
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  for (int order = FMM_MIN_ORDER; order <= MAX_ORDER; order++) fmm_surface_free(&surfaces[order]);
+  for (int order = FMM_MIN_ORDER; order <= FMM_MAX_ORDER; order++) fmm_surface_free(&surfaces[order]);
   return failed;
 }
