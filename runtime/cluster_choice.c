@@ -6,12 +6,13 @@
 
 #include "points.h"
 
-/* Direct pairs allowed inside overfull cells: this many U lists, each 27 neighbours x most x points. */
-enum { allowed_u_lists = 4, neighbours = 27 };
+/* Direct pairs allowed inside overfull cells: a U list of leaves of this many points, or fewer where leaves hold fewer. A group left direct is the
+ * work of one thread, in one direction: a million points at most some seconds. */
+enum { allowed_leaf = 64, neighbours = 27 };
 
 static double allowed_pairs(const fmm_sorted_keys set[2]) {
   double n = (double)(set[0].n > set[1].n ? set[0].n : set[1].n), most = (double)(set[0].most > set[1].most ? set[0].most : set[1].most);
-  return allowed_u_lists * (double)neighbours * most * n;
+  return neighbours * (most < allowed_leaf ? most : allowed_leaf) * n;
 }
 
 /* Overfull cells of one set: *count, and their keys into out unless it is NULL. */
