@@ -1,6 +1,7 @@
 /* Pair sums between points and surfaces of lattice points (pair_sums_lattice.c), every instruction set and accuracy, against the plain C
  * reference on hostile input, in the manner of checkasm; and the rows of the surface that they go by.
  * Bounds as in test_pair_sums.c: full: root and exponential some 4e-16, sums of n terms. Near: root 3e-13, to the third power in a gradient. */
+#include "random.h"
 #include "test.h"
 
 #include <math.h>
@@ -10,14 +11,6 @@
 #include "kernels/simd.h"
 
 enum { MAX_N = 300, MAX_ORDER = 8 /* of most tests */, MAX_SURFACE = 6 * (FMM_MAX_ORDER - 1) * (FMM_MAX_ORDER - 1) + 2, MAX_COLUMNS = 7, MAX_PLANES = 12 * MAX_COLUMNS, WIDTH = MAX_SURFACE + 2 };
-
-static uint64_t seed;
-static double uniform(void) { /* splitmix64 */
-  uint64_t v = (seed += 0x9e3779b97f4a7c15u);
-  v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
-  v = (v ^ v >> 27) * 0x94d049bb133111ebu;
-  return (double)((v ^ v >> 31) >> 11) * 0x1p-53;
-}
 
 static void rows_hold_every_point_of_the_surface_once(void **state) {
   for (int order = FMM_MIN_ORDER; order <= FMM_MAX_ORDER; order++) {

@@ -4,6 +4,7 @@
  * Single: coordinates rounded to at most the tolerance (1e-6) in any pair, to the third power; sums of 64 in float, 64 * 6e-8.
  * Coarse: the same at 1e-3, and a root to 6e-5 to the fifth power.
  * Full: u = 1.2e-16, root and exponential some 4e-16. Reduced: root 3e-7, up to the fifth power in a term. */
+#include "random.h"
 #include "test.h"
 
 #include <math.h>
@@ -14,14 +15,6 @@
 #include "kernels/simd.h"
 
 enum { MAX_N = 700, MAX_COLUMNS = 7, MAX_PLANES = 12 * MAX_COLUMNS, PAD = 3 };
-
-static uint64_t seed;
-static double uniform(void) { /* splitmix64 */
-  uint64_t v = (seed += 0x9e3779b97f4a7c15u);
-  v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
-  v = (v ^ v >> 27) * 0x94d049bb133111ebu;
-  return (double)((v ^ v >> 31) >> 11) * 0x1p-53;
-}
 
 typedef struct problem {
   int n_targets, n_sources, columns, gradient, components, values, coincide;
