@@ -8,6 +8,8 @@
  *                lattice of NEAR points an edge, which leaves out the closest pairs. Potentials of degree -1 are far field in the end, and one set of
  *                points differs from the mean: twice that; gradients are mostly near field.
  *   nonnegative  fields add in phase, and so may errors: the ratio of one is the ratio of all.
+ *   alone        one charge at the outer corner of a box and of its child, the worst place there is, and no other that would dilute its error;
+ *                carried over as signed ones.
  * tests/exec/test_order.c holds it against whole evaluations of the standard cases. */
 #include <math.h>
 #include <string.h>
@@ -23,7 +25,7 @@ typedef struct chain {
   const fmm_operators *o; /* level 0: the larger boxes; level 1: their children, when the pair is not homogeneous */
   const fmm_level_operators *parent, *child;
   double half_width;
-  fmm_density_sign sign;
+  int kind; /* fmm_density_sign, or FMM_DENSITY_ALONE */
   fmm_pair_sum potential_sum, value_sum; /* without, and with the gradient */
   cloud sources[8], targets;
   double *check, *coefficients, *equivalent, *scratch, *up, *down, *density; /* n each, scratch 2 n */
@@ -38,11 +40,18 @@ static double uniform(uint64_t *state) {
   return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-static void fill_cloud(cloud *c, const double center[3], double half_width, fmm_density_sign sign, uint64_t *state) {
+static void fill_cloud(cloud *c, const double center[3], double half_width, int kind, uint64_t *state) {
   for (int i = 0; i < POINTS; i++) {
     for (int a = 0; a < 3; a++) c->at[a][i] = center[a] + half_width * (2 * uniform(state) - 1);
-    for (int k = 0; k < COMPONENTS; k++) c->density[k][i] = uniform(state) - (sign == FMM_DENSITY_SIGNED ? 0.5 : 0);
+    for (int k = 0; k < COMPONENTS; k++) c->density[k][i] = uniform(state) - (kind == FMM_DENSITY_SIGNED ? 0.5 : 0);
   }
+}
+
+/* One source in all, of the last octant's cloud: at the corner that is its parent's too. */
+static void leave_one_alone(cloud *c, const double center[3], double half_width, int octant) {
+  memset(c->density, 0, sizeof c->density);
+  for (int a = 0; a < 3; a++) c->at[a][0] = center[a] + half_width;
+  for (int k = 0; k < COMPONENTS && octant == 7; k++) c->density[k][0] = 1;
 }
 
 static fmm_pair_sources cloud_sources(const cloud *c) {
@@ -88,7 +97,8 @@ static void rise(chain *c, int octant, uint64_t *state) {
   const double origin[3] = {0, 0, 0};
   double h = c->half_width / 2, center[3];
   child_center(origin, c->half_width, octant, center);
-  fill_cloud(&c->sources[octant], center, h, c->sign, state);
+  fill_cloud(&c->sources[octant], center, h, c->kind, state);
+  if (c->kind == FMM_DENSITY_ALONE) leave_one_alone(&c->sources[octant], center, h, octant);
   set_surface(c, center, c->o->outer_radius * h, c->planes);
   fmm_pair_sources sources = cloud_sources(&c->sources[octant]);
   clear(c, c->check);
@@ -129,7 +139,7 @@ static void fall(chain *c, const double box[3], int octant, double weight, uint6
   fmm_apply_first(c->o, c->child->down_first, c->check, c->coefficients, c->scratch);
   fmm_apply_second(c->o, c->child->down_second, c->coefficients, c->equivalent, c->scratch);
   divide(c->equivalent, c->o->n, fmm_operators_scale(c->o, h / 2));
-  fill_cloud(&c->targets, center, h / 2, c->sign, state);
+  fill_cloud(&c->targets, center, h / 2, c->kind, state);
   set_surface(c, center, c->o->outer_radius * h / 2, c->planes);
   compare(c, weight);
 }
@@ -182,17 +192,17 @@ static double near_square(const chain *c, int gradient) {
     }
   }
   const double density2 = 1.0 / 12; /* of uniform densities in [-0.5, 0.5) */
-  return sum / (nc * axes) * density2 * 8 * POINTS / (NEAR * NEAR * NEAR);
+  return sum / (nc * axes) * (c->kind == FMM_DENSITY_ALONE ? 1 : density2 * 8 * POINTS) / (NEAR * NEAR * NEAR);
 }
 
 static double carried_over(const chain *c, int gradient) {
   double error2 = c->error2[gradient], field2 = c->field2[gradient];
   if (!(field2 > 0)) return 0;
   const fmm_pair_info *info = c->o->pair->info;
-  if (c->sign == FMM_DENSITY_NONNEGATIVE) return sqrt(error2 / (field2 + (info->has_degree ? 0 : near_square(c, gradient)))); /* far fields that die away do not matter */
+  if (c->kind == FMM_DENSITY_NONNEGATIVE) return sqrt(error2 / (field2 + (info->has_degree ? 0 : near_square(c, gradient)))); /* far fields that die away do not matter */
   double degree = (info->has_degree ? info->degree : -1) - gradient, levels = 0, each = 1;
   for (int l = 0; l < LEVELS; l++, each *= 8 * pow(4, degree)) levels += each;
-  return (gradient ? 1 : 2) * sqrt(levels * error2 / (near_square(c, gradient) + levels * field2));
+  return (gradient || c->kind == FMM_DENSITY_ALONE ? 1 : 2) * sqrt(levels * error2 / (near_square(c, gradient) + levels * field2));
 }
 
 /* The maps of boxes of two sizes, one set for both when the pair is homogeneous. */
@@ -202,11 +212,11 @@ static fmm_status make_maps(fmm_operators *o, const fmm_pair *pair, const double
   return pair->info->has_degree ? FMM_OK : fmm_level_create_inverses(o, &o->level[1], half_width / 2, threads);
 }
 
-static fmm_status prepare(chain *c, const fmm_operators *o, double half_width, fmm_density_sign sign) {
+static fmm_status prepare(chain *c, const fmm_operators *o, double half_width, int kind) {
   int n = o->n, ns = o->n_surface;
   c->o = o;
   c->half_width = half_width;
-  c->sign = sign;
+  c->kind = kind;
   c->parent = &o->level[0];
   c->child = &o->level[o->pair->info->has_degree ? 0 : 1];
   FMM_TRY(FMM_ALLOCATE(&c->check, 8 * n + 6 * ns, "chain workspace"));
@@ -220,20 +230,20 @@ static fmm_status prepare(chain *c, const fmm_operators *o, double half_width, f
   return FMM_OK;
 }
 
-static fmm_status measure(fmm_operators *o, chain c[2], double half_width, int threads, double error[2][2]) {
-  for (int sign = 0; sign < 2; sign++) FMM_TRY(prepare(&c[sign], o, half_width, (fmm_density_sign)sign));
-  /* The whole team for two pieces: of a smaller one GNU's runtime ends the other threads, and those made in their place start on the core to which
+static fmm_status measure(fmm_operators *o, chain c[FMM_DENSITY_KINDS], double half_width, int threads, double error[FMM_DENSITY_KINDS][2]) {
+  for (int kind = 0; kind < FMM_DENSITY_KINDS; kind++) FMM_TRY(prepare(&c[kind], o, half_width, kind));
+  /* The whole team for a few pieces: of a smaller one GNU's runtime ends the other threads, and those made in their place start on the core to which
    * the calling thread is bound (runtime/binding.h). */
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int sign = 0; sign < 2; sign++) {
-    run_chain(&c[sign]);
-    for (int gradient = 0; gradient < 2; gradient++) error[sign][gradient] = carried_over(&c[sign], gradient);
+  for (int kind = 0; kind < FMM_DENSITY_KINDS; kind++) {
+    run_chain(&c[kind]);
+    for (int gradient = 0; gradient < 2; gradient++) error[kind][gradient] = carried_over(&c[kind], gradient);
   }
   return FMM_OK;
 }
 
-fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int threads, double error[2][2]) {
-  struct { fmm_operators o; chain c[2]; } *w = NULL;
+fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int threads, double error[FMM_DENSITY_KINDS][2]) {
+  struct { fmm_operators o; chain c[FMM_DENSITY_KINDS]; } *w = NULL;
   if (pair->info->has_degree) half_width = 1;
   FMM_TRY(FMM_ALLOCATE_ZERO(&w, 1, "operator chains"));
   fmm_status status = fmm_blas_single_thread_begin(threads);
@@ -242,7 +252,7 @@ fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MA
     fmm_blas_single_thread_end();
   }
   if (status == FMM_OK) status = measure(&w->o, w->c, half_width, threads, error);
-  for (int sign = 0; sign < 2; sign++) FMM_FREE(&w->c[sign].check);
+  for (int kind = 0; kind < FMM_DENSITY_KINDS; kind++) FMM_FREE(&w->c[kind].check);
   fmm_operators_clear(&w->o);
   FMM_FREE(&w);
   return status;

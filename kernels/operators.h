@@ -89,9 +89,13 @@ typedef enum fmm_operator_kind {
 } fmm_operator_kind;
 fmm_status fmm_operators_dense(const fmm_operators *o, const fmm_level_operators *set, fmm_operator_kind kind, int octant, double *matrix);
 
-/* Expected relative L2 errors of a whole evaluation of order p, measured on the operators (far_field_error.c): error[fmm_density_sign][gradient], of
+/* Kinds of densities of which errors are known: fmm_density_sign, and one charge alone at the corner of a box. */
+enum { FMM_DENSITY_ALONE = 2, FMM_DENSITY_KINDS };
+
+/* Expected relative L2 errors of a whole evaluation of order p, measured on the operators (far_field_error.c): error[kind of densities][gradient], of
  * potentials (gradient 0) and of gradients (1). half_width: of boxes whose children are leaves, scaled (homogeneous kernels: any). */
-fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int threads, double error[2][2]);
+fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int threads,
+                                double error[FMM_DENSITY_KINDS][2]);
 
 /* Smallest order whose expected error for this kind of densities, of potentials and (gradient nonzero) gradients, is within tolerance; when none
  * is, the one with the smallest error of those tried. *expected: its expected error, so that the caller can tell. Milliseconds at 6 digits, longer for more;

@@ -19,8 +19,7 @@ static fmm_status read_densities(const char *path, fmm_case *c) {
   FMM_TRY(fmm_input_read_densities(path, c->n, &in));
   int64_t columns = in.k / c->pair->components;
   int fits = columns >= 1 && columns <= INT_MAX && in.k % c->pair->components == 0;
-  c->nonnegative = c->pair->components == 1;
-  for (int64_t i = 0; i < c->n * in.k; i++) c->nonnegative &= in.densities[i] >= 0;
+  c->in_phase = c->pair->components == 1 && fmm_densities_in_phase(c->n, (int)columns, in.densities);
   fmm_status status = fits ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density columns; kernel %s takes %d, or a multiple of that", path, (long long)in.k,
                                                c->pair->name, c->pair->components);
   c->columns = (int)columns;
@@ -35,7 +34,7 @@ static fmm_status name_case(const fmm_case_options *o, fmm_case *c) {
   c->n = c->n_targets = o->points;
   c->columns = 1;
   c->densities_from = o->densities ? o->densities : "unit";
-  c->nonnegative = c->pair->components == 1 && strcmp(c->densities_from, "signed") != 0;
+  c->in_phase = c->pair->components == 1 && strcmp(c->densities_from, "signed") != 0;
   return is_generated_kind(c->densities_from) ? FMM_OK : read_densities(o->densities, c);
 }
 
@@ -47,6 +46,6 @@ fmm_status fmm_predict_take_case(fmm_prediction_run *run) {
   FMM_TRY(o->file ? fmm_case_load(o, 1, &run->data) : name_case(o, &run->data));
   FMM_TRY(fmm_case_to_options(o, &run->plan));
   run->plan.n_columns = run->data.columns;
-  run->plan.density_sign = run->data.nonnegative ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
+  run->plan.density_sign = run->data.in_phase ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
   return FMM_OK;
 }

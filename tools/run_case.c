@@ -1,6 +1,7 @@
 /* Points, targets and densities of a case; see run_case.h. */
 #include "run_case.h"
 
+#include <math.h>
 #include <limits.h>
 #include <string.h>
 
@@ -78,11 +79,22 @@ static fmm_status read_targets(const fmm_case_options *o, fmm_case *c) {
   return FMM_OK;
 }
 
-static int all_nonnegative(const fmm_case *c) {
-  int64_t values = c->n * c->columns;
-  if (c->pair->components != 1) return 0;
-  for (int64_t i = 0; i < values; i++)
-    if (c->densities[i] < 0) return 0;
+/* Fields of charges of one sign add up, errors less so: by as many charges as would make the same (sum s)^2 / sum s^2. One alone errs 70 times more
+ * (order 9), so that ENOUGH = 70^2 and more make up for it (fmm_density_sign). */
+int fmm_densities_in_phase(int64_t n, int columns, const double *densities) {
+  enum { ENOUGH = 10000 };
+  for (int c = 0; c < columns; c++) {
+    double sum = 0, squares = 0, largest = 0;
+    for (int64_t i = 0; i < n; i++) largest = fmax(largest, densities[i * columns + c]);
+    for (int64_t i = 0; i < n && largest > 0; i++) {
+      double s = densities[i * columns + c] / largest;
+      if (!(s >= 0)) return 0;
+      sum += s, squares += s * s;
+    }
+    for (int64_t i = 0; i < n && largest == 0; i++)
+      if (!(densities[i * columns + c] >= 0)) return 0;
+    if (largest > 0 && sum * sum < squares * fmin(ENOUGH, n / 4.0)) return 0;
+  }
   return 1;
 }
 
@@ -95,7 +107,7 @@ static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
   FMM_TRY(o->file ? read_points(o, c) : generate_points(o, threads, c));
   if (!c->densities && o->densities) FMM_TRY(other_densities(o, threads, c));
   else if (!c->densities) FMM_TRY(generate_densities(c->densities_from = "unit", o, threads, c));
-  c->nonnegative = all_nonnegative(c);
+  c->in_phase = c->pair->components == 1 && fmm_densities_in_phase(c->n, c->columns, c->densities);
   return read_targets(o, c);
 }
 

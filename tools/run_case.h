@@ -12,11 +12,13 @@ typedef struct fmm_case {
   double *targets;        /* n_targets x 3; NULL: the points */
   int columns;
   double *densities;      /* n x pair->components x columns */
-  int nonnegative;        /* every density is >= 0, of a kernel with one component */
+  int in_phase;           /* one component, and fmm_densities_in_phase */
   const char *densities_from; /* "unit", a file's name; owned by the options */
 } fmm_case;
 
 /* Reads or makes everything. Release with fmm_case_free. */
 fmm_status fmm_case_load(const fmm_case_options *options, int threads, fmm_case *data);
 void fmm_case_free(fmm_case *data);
+/* Whether FMM_DENSITY_NONNEGATIVE holds of n x columns densities (row by row): none is negative, and in no column do few outweigh the rest. */
+int fmm_densities_in_phase(int64_t n, int columns, const double *densities);
 #endif

@@ -24,7 +24,7 @@ fmm_status fmm_run_plan(fmm_run *run) {
   fmm_options options;
   FMM_TRY(fmm_case_to_options(&run->options.c, &options));
   options.n_columns = run->data.columns;
-  options.density_sign = run->data.nonnegative ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
+  options.density_sign = run->data.in_phase ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
   FMM_TRY(fmm_profile_obtain(run->options.c.profile, (int)run->options.c.gpu_sms, announce, NULL, run, &run->machine));
   if (run->machine.path[0]) options.profile_path = run->machine.path;
   say_what_is_missing(run);

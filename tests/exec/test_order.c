@@ -73,11 +73,11 @@ static void a_tolerance_out_of_reach_is_told_by_the_expected_error(void **state)
 /* The memory of the process is passed by: these parameters were not asked before. */
 static void the_order_and_its_error_do_not_depend_on_the_number_of_threads(void **state) {
   const fmm_pair *pair = NULL;
-  double params[FMM_MAX_PARAMS] = {3.25}, errors[2][2][2];
+  double params[FMM_MAX_PARAMS] = {3.25}, errors[2][FMM_DENSITY_KINDS][2];
   assert_ok(fmm_pair_find("yukawa", &pair));
   for (int t = 0; t < 2; t++) assert_ok(fmm_far_field_errors(pair, params, 7, 0.5, t ? 5 : 1, errors[t]));
   assert_memory_equal(errors[0], errors[1], sizeof errors[0]);
-  for (int i = 0; i < 4; i++) assert_true(errors[0][i / 2][i % 2] > 0 && errors[0][i / 2][i % 2] < 1e-3);
+  for (int i = 0; i < 2 * FMM_DENSITY_KINDS; i++) assert_true(errors[0][i / 2][i % 2] > 0 && errors[0][i / 2][i % 2] < 1e-3);
 }
 
 static void no_order_within_the_tolerance_is_below_the_bound(void **state) {

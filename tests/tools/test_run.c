@@ -72,6 +72,25 @@ static void a_missed_tolerance_is_put_down_to_what_was_asked(void **state) {
   assert_non_null(strstr(err, "leave out --order"));
 }
 
+/* One charge among zeros, in the middle of all points, a corner of boxes: not densities of one sign whose fields add up. */
+static void one_charge_among_zeros_keeps_the_tolerance(void **state) {
+  enum { POINTS = 3000 };
+  FILE *file = fopen("lone.csv", "wb");
+  assert_non_null(file);
+  fputs("x,y,z,density\n0,0,0,0\n1,1,1,0\n0.5,0.5,0.5,1\n", file);
+  for (int i = 3; i < POINTS; i++) fprintf(file, "%.17g,%.17g,%.17g,0\n", fmod(i * 0.7548776662466927, 1), fmod(i * 0.5698402909980532, 1), fmod(i * 0.4501942, 1));
+  assert_int_equal(fclose(file), 0);
+  double order[2];
+  for (int spread = 0; spread < 2; spread++) {
+    run_well(spread ? "lone.csv --digits 9 --leaf-size 40 --verify 3000 --json --densities unit" : "lone.csv --digits 9 --leaf-size 40 --verify 3000 --json");
+    json_t *r = report();
+    order[spread] = number_at(r, "plan", "order");
+    if (!(number_at(r, "error", "relative_l2") <= 1e-9)) fail_msg("error %g", number_at(r, "error", "relative_l2")); /* the tolerance */
+    json_decref(r);
+  }
+  assert_true(order[0] > order[1]);
+}
+
 static void help_and_version_end_well(void **state) {
   run_well("--help");
   assert_non_null(strstr(out, "--leaf-size"));
@@ -307,6 +326,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(json_stays_one_object_whatever_else_is_asked),
                                      cmocka_unit_test(quiet_says_nothing_and_the_text_report_names_all_phases),
                                      cmocka_unit_test(a_missed_tolerance_is_put_down_to_what_was_asked),
+                                     cmocka_unit_test(one_charge_among_zeros_keeps_the_tolerance),
                                      cmocka_unit_test(help_and_version_end_well),
                                      cmocka_unit_test(results_are_rows_of_potential_and_gradient_in_input_order),
                                      cmocka_unit_test(columns_kernels_and_parameters_reach_the_library),
