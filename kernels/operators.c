@@ -94,11 +94,11 @@ static void fill_blocks(const builder *b, double *blocks) {
  * resolve: its edges' circumference of 4(p-1) points carries harmonics up to degree 2(p-1), whose singular value is (inner/outer)^2(p-1), while
  * modes far below it are artefacts of the points. Stokes has such modes at every order, from densities along the normal, which make no flow: kept,
  * they cost three digits at order 7; between 1e-4 and 1e-1 of the resolved value its error varies by less than 3. One component has few of them, and
- * modes of corners just below the resolved value that are worth keeping: with 1e-4 instead of 1e-3, Laplace, signed, errs by 1.6e-6 as before at
- * order 7, 2.7e-7 for 3.7e-7 at 8, 5.2e-9 for 8.3e-9 at 10, 1.9e-9 for 2.8e-9 at 11, 2.6e-10 for 8.1e-10 at 12, 1.2e-10 for 2.6e-10 at 13
- * (far_field_error.c); with 1e-5 order 8 has such an artefact, 4.8e-7. */
+ * modes of corners just below the resolved value that are worth keeping: with 1e-4 instead of 1e-3, Laplace, signed with gradient, errs by 2.7e-7
+ * for 3.7e-7 at order 8, 5.2e-9 for 8.3e-9 at 10, 1.9e-9 for 2.8e-9 at 11, 2.6e-10 for 8.1e-10 at 12, 1.2e-10 for 2.6e-10 at 13
+ * (far_field_error.c); with 1e-5 order 8 has such an artefact, 4.8e-7. Below order 8 nothing is gained, and sums in single precision lose. */
 static double cut_of(const fmm_operators *o) {
-  double of_resolved = o->n == o->n_surface ? 1e-4 : 1e-3; /* one component, or several */
+  double of_resolved = o->n == o->n_surface && o->order >= 8 ? 1e-4 : 1e-3; /* one component, or several */
   return fmax(4 * 2.220446049250313e-16, of_resolved * pow(FMM_INNER_RADIUS / o->outer_radius, 2 * (o->order - 1)));
 }
 
