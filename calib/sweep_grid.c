@@ -8,8 +8,8 @@ enum { MOST_VALUES = 8, DISTRIBUTIONS = 2 };
 /* Zero-terminated values of each axis, by device; points are multiplied for CPUs of many cores. */
 typedef struct sweep_grid { int64_t n_points[MOST_VALUES]; int leaf_size[MOST_VALUES], order[MOST_VALUES]; } sweep_grid;
 static const sweep_grid grids[FMM_N_DEVICES][FMM_N_EFFORTS] = {
-    {{{12000, 25000, 50000}, {40, 80, 160}, {4, 6, 8}},
-     {{5000, 20000, 80000, 300000}, {30, 60, 120, 240}, {4, 6, 8, 10}},
+    {{{12000, 25000, 50000}, {40, 100, 250}, {4, 6, 8}}, /* leaves as large as are chosen: pairs beyond them are not to be guessed */
+     {{5000, 20000, 80000, 300000}, {30, 70, 160, 400}, {4, 6, 8, 10}},
      {{5000, 20000, 80000, 300000, 1000000}, {25, 50, 100, 200, 400}, {3, 4, 6, 8, 10, 12}}},
     {{{50000, 150000, 500000}, {60, 150, 400}, {4, 6, 8}}, /* the quickest: of a GPU that is filled */
      {{20000, 80000, 350000, 1500000}, {50, 120, 250, 500}, {4, 6, 8, 10}},

@@ -106,5 +106,7 @@ void fmm_machine_use_units(fmm_machine *machine, fmm_device device, int units) {
   double part = (double)units / d->units;
   scale_compute(d, part);
   d->memory_bytes_per_s.value *= part;
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    for (int p = 0; p < FMM_N_PRECISIONS; p++) d->constant[phase][p].entry_s /= part, d->constant[phase][p].byte_s /= part;
   d->units = units;
 }

@@ -61,7 +61,7 @@ void fmm_machine_nominal(int cores, fmm_machine *machine);
 
 /* What-if machines: factors on one device's compute peaks, memory bandwidth and bus. Path and fingerprint are cleared, as no file holds it. */
 void fmm_machine_scale(fmm_machine *machine, fmm_device device, double compute, double memory, double bus);
-/* The same machine with `units` of the device's cores or multiprocessors (no more than there are): compute and bandwidth in proportion
+/* The same machine with `units` of the device's cores or multiprocessors (no more than there are): compute, bandwidth and overheads in proportion
  * (bandwidth is a lower bound: a part of the units can draw more than its share). Path and fingerprint stay: it is that machine. */
 void fmm_machine_use_units(fmm_machine *machine, fmm_device device, int units);
 #endif

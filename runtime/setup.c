@@ -150,6 +150,22 @@ static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm
   return FMM_OK;
 }
 
+/* What was chosen for all cores is priced for the threads that there are: nothing that makes bits may depend on their number, what is told may.
+ * The GPU's cells stay, for it may have been forbidden meanwhile. */
+static void price_for_threads(fmm_setup *s, const fmm_plan *plan) {
+  fmm_machine machine = plan->machine;
+  fmm_cost_table costs;
+  fmm_machine_use_units(&machine, FMM_DEVICE_CPU, plan->threads);
+  fmm_cost_table_make(&machine, &s->counts, plan->pair->info, &costs);
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+    memcpy(costs.total[phase][FMM_DEVICE_GPU], s->costs.total[phase][FMM_DEVICE_GPU], sizeof costs.total[phase][FMM_DEVICE_GPU]);
+    for (int level = 0; level < FMM_MAX_LEVELS; level++)
+      memcpy(costs.level_s[phase][level][FMM_DEVICE_GPU], s->costs.level_s[phase][level][FMM_DEVICE_GPU], sizeof costs.level_s[phase][level][FMM_DEVICE_GPU]);
+  }
+  s->costs = costs;
+  fmm_makespan_of(&s->costs, &s->assignment, &s->makespan);
+}
+
 /* Those of the outermost plan's clusters are one pool. */
 static fmm_status take_operators(fmm_setup *s, const fmm_plan *plan, int order) {
   fmm_operator_case what = {.pair = plan->pair, .params = s->params, .order = order, .root_half_width = s->tree.root_side / 2, .n_levels = s->tree.n_levels};
@@ -229,6 +245,7 @@ static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, c
   FMM_TRY(use_gpu(s, plan, precision));
   FMM_TRY(check_cap(s, plan));
   FMM_TRY(fmm_nested_create(s, plan));
+  price_for_threads(s, plan);
   fill_info(s, plan);
   end_part(s, FMM_PART_REST, &t);
   return FMM_OK;

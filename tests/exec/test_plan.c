@@ -245,6 +245,25 @@ static void bits_do_not_depend_on_the_number_of_threads(void **state) {
     }
 }
 
+static void the_prediction_is_for_the_threads_that_are_taken(void **state) {
+  fmm_machine machine;
+  double predicted[2];
+  fmm_machine_nominal(16, &machine);
+  fill(0, 1, 0);
+  for (int k = 0; k < 2; k++) {
+    fmm_options o = defaults(1e-6);
+    fmm_plan *plan = NULL;
+    fmm_plan_info info = {.struct_size = sizeof info};
+    o.threads = k ? 16 : 2, o.oversubscribe = 1;
+    assert_ok(fmm_plan_create_with(&plan, &o, &machine));
+    assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+    assert_ok(fmm_plan_get_info(plan, &info));
+    predicted[k] = info.predicted_s;
+    fmm_plan_destroy(&plan);
+  }
+  assert_true(predicted[0] > 4 * predicted[1]); /* an eighth of the cores, but as many parallel regions */
+}
+
 static void several_columns_give_the_same_as_one_by_one(void **state) {
   enum { M = 1500, COLUMNS = 7 };
   static double density[M * COLUMNS], p[M * COLUMNS], single[M], out[M];
@@ -403,7 +422,7 @@ int main(void) {
       cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance), cmocka_unit_test(extreme_units_keep_the_tolerance_of_kernels_with_a_length),
       cmocka_unit_test(targets_far_outside_the_sources_keep_the_tolerance), cmocka_unit_test(zero_densities_give_zero),
       cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
-      cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
+      cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads), cmocka_unit_test(the_prediction_is_for_the_threads_that_are_taken),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
       cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(plans_of_clusters_share_their_operators), cmocka_unit_test(a_cluster_of_a_fifth_of_the_points_has_a_plan_of_its_own_whatever_the_leaf_size), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(impossible_numbers_of_points_are_refused_before_any_is_read),
                                      cmocka_unit_test(options_out_of_range_are_refused_with_their_value)};

@@ -51,6 +51,21 @@ static void few_samples_fit_few_constants(void **state) {
   }
 }
 
+/* A narrow sweep: all times go with bytes, none with the work, which is from a third to a tenth of them. More work must still cost time: of the nearest
+ * run at least half is the roofline's (fit.c). */
+static void work_is_not_free_where_a_sweep_does_not_show_its_cost(void **state) {
+  fmm_sample s[20];
+  fmm_constant c;
+  for (int i = 0; i < 20; i++) {
+    s[i] = (fmm_sample){.bytes = 1e6 * (1 + i), .entries = 1e3 * (1 + (i * 7) % 11), .launches_s = 1e-6};
+    s[i].seconds = 1e-9 * s[i].bytes + 1e-6, s[i].roofline_s = 1e-9 * s[i].bytes / (i % 2 ? 10 : 3);
+  }
+  assert_ok(fmm_fit_constant(20, s, &c));
+  assert_true(c.value >= 1.5 * (1 - 1e-9)); /* half of 3 */
+  fmm_sample large = {.roofline_s = 1, .bytes = 1e6};
+  assert_true(fmm_fit_predict(&c, &large) > 1.5);
+}
+
 static void an_overhead_that_would_be_negative_is_zero(void **state) {
   fmm_sample s[20];
   fmm_constant c;
@@ -122,7 +137,7 @@ static void nothing_to_fit_is_an_error(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(exact_samples_give_the_constants_back),
                                      cmocka_unit_test(all_four_constants_come_back_from_exact_samples), cmocka_unit_test(few_samples_fit_few_constants),
-                                     cmocka_unit_test(an_overhead_that_would_be_negative_is_zero),
+                                     cmocka_unit_test(work_is_not_free_where_a_sweep_does_not_show_its_cost), cmocka_unit_test(an_overhead_that_would_be_negative_is_zero),
                                      cmocka_unit_test(noise_moves_the_constants_little_and_shows_in_the_errors),
                                      cmocka_unit_test(held_out_runs_do_not_enter_the_fit),
                                      cmocka_unit_test(one_sample_fits_the_value_alone),

@@ -255,6 +255,8 @@ static void what_if_factors_change_only_their_device(void **state) {
   assert_int_equal(m.device[FMM_DEVICE_GPU].units, 2);
   assert_string_equal(m.fingerprint, odd_machine().fingerprint);
   assert_true(m.device[FMM_DEVICE_GPU].fma_flops_per_s[0].value == odd_machine().device[FMM_DEVICE_GPU].fma_flops_per_s[0].value * 0.5);
+  const fmm_constant *half = &m.device[FMM_DEVICE_GPU].constant[1][0], *whole = &twice.device[FMM_DEVICE_GPU].constant[1][0];
+  assert_true(half->entry_s == 2 * whole->entry_s && half->byte_s == 2 * whole->byte_s && half->value == whole->value && half->launch_s == whole->launch_s);
 }
 
 static void recorded_machines_load(void **state) {
