@@ -22,8 +22,9 @@ if [ -f .carry/suite/carry.tar.xz ]; then
 fi
 export OMP_WAIT_POLICY=passive
 build=$work/build
+cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_far_phases tests/test_list_phases tests/test_allocation" # for hosts with AVX-512
 start=$(date +%s)
-if ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" tests/test_gpu_phases tests/test_gpu_plan tools/bench-gpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; } >"$out/build.log" 2>&1; then
+if ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" tests/test_gpu_phases tests/test_gpu_plan $cpu_tests tools/bench-gpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; } >"$out/build.log" 2>&1; then
   tail -40 "$out/build.log"
   echo "gpu-suite: the build failed"
   exit 1
@@ -48,6 +49,25 @@ show_check() { # what a check in the background printed, but for its times
   grep -vE '^ *(set-up|last run|together|up|ulist|xlist|vlist|down|wlist|sum) ' "$work/check.$1"
   return "$(cat "$work/check.$1.rc")"
 }
+# Names and own times of the first evaluation's kernels, from the sorting of densities to that of results, and their sum.
+kernels_of_one() {
+  ncu --clock-control none --csv --metrics gpu__time_duration.sum "$b" "$@" runs=1 samples=0 2>/dev/null | python3 -c '
+import csv, re, sys
+rows = [r for r in csv.reader(sys.stdin) if len(r) > 10]
+name, unit, value = (rows[0].index(k) for k in ("Kernel Name", "Metric Unit", "Metric Value"))
+total = {}
+scale = {"ns": 1e-3, "us": 1, "ms": 1e3, "nsecond": 1e-3, "usecond": 1, "msecond": 1e3}
+inside = False
+for r in rows[1:]:
+    kernel = re.split("[<(]", re.sub(r"<unnamed>::|\(anonymous namespace\)::|^void ", "", r[name]))[0]
+    if kernel == "deliver": break
+    if inside:
+        n, t = total.get(kernel, (0, 0))
+        total[kernel] = (n + 1, t + scale[r[unit]] * float(r[value].replace(",", "")))
+    inside = inside or kernel == "gather"
+for kernel, (n, t) in total.items(): print("%-20s %3d launches %9.1f us" % (kernel, n, t))
+print("all phases           %3d launches %9.1f us" % (sum(n for n, t in total.values()), sum(t for n, t in total.values())))'
+}
 failed=
 : >"$report"
 say "# GPU results of $(date -u +%Y-%m-%d)"
@@ -58,6 +78,9 @@ say "Command: \`tools/gpu-suite.sh OUT${2:+ $2}\`. Times: median of 5 after one 
 b=$build/tools/bench-gpu
 block "Phases against their references" "$build/tests/test_gpu_phases"
 block "Schedules through the plan" "$build/tests/test_gpu_plan"
+say ""
+say "The CPU's kernels on this host ($(grep -m1 -o 'avx512f' /proc/cpuinfo || echo 'no AVX-512'), $(grep -m1 -o 'avx2' /proc/cpuinfo || echo 'no AVX2')), each level that it has against the plain one:"
+for t in $cpu_tests; do block "${t#tests/}" "$build/$t"; done
 block "Rates" "$b" n=1000 leaf=2000 rates=1 samples=0
 # Leaf sizes and root scales are those that make a case fastest; most_ms and most_error are the 2014 code's (the first five), then the project's goals.
 block "4,194,304 uniform" "$b" n=4194304 leaf=110 root=1.6 pinned=1 most_ms=51.1 most_error=2.2e-7
@@ -66,6 +89,7 @@ block "1,048,576 uniform" "$b" n=1048576 leaf=64 most_ms=17.4 most_error=1.8e-7
 block "1,048,576 ellipsoid" "$b" n=1048576 leaf=190 root=1.25 dist=ellipsoid most_ms=16.4 most_error=3.8e-7
 block "1,048,576 ellipsoid, order 4" "$b" n=1048576 leaf=128 dist=ellipsoid order=4 most_ms=10.1 most_error=6.0e-5
 block "4,194,304 uniform, order 5" "$b" n=4194304 leaf=110 root=1.6 order=5 most_error=2.2e-7
+block "4,194,304 ellipsoid, order 5" "$b" n=4194304 leaf=150 root=1.25 dist=ellipsoid order=5
 block "4,194,304 uniform, mixed precision, signed" "$b" n=4194304 leaf=220 precision=mixed densities=signed order=7 most_ms=11 most_error=1e-6
 block "4,194,304 uniform, potential and gradient" "$b" n=4194304 leaf=110 root=1.6 gradient=1 most_ms=24
 block "1,048,576 uniform, 4 density columns" "$b" n=1048576 leaf=64 columns=4 samples=200
@@ -73,6 +97,13 @@ block "4,194,304 uniform, Stokes" "$b" n=4194304 leaf=220 kernel=stokes samples=
 if [ -f .carry/suite/achbp.pqr ]; then block "A protein of 16,090 atoms" "$b" file=.carry/suite/achbp.pqr leaf=64 order=7; fi
 block "16,090 uniform" "$b" n=16090 leaf=64
 block "16,090 uniform, one leaf" "$b" n=16090 leaf=20000
+if command -v ncu >/dev/null; then
+  shown="ncu --clock-control none --metrics gpu__time_duration.sum tools/bench-gpu n=1048576 leaf=64 runs=1 samples=0"
+  block "Kernels of one evaluation, 1,048,576 uniform" kernels_of_one n=1048576 leaf=64
+  shown="ncu --clock-control none --metrics gpu__time_duration.sum tools/bench-gpu n=16090 leaf=64 runs=1 samples=0"
+  block "Kernels of one evaluation, 16,090 uniform" kernels_of_one n=16090 leaf=64
+  shown=
+fi
 block "100,000,000 uniform" "$b" n=100000000 leaf=100 samples=20 runs=3
 block "Calibration" "$build/tools/fmm-calibrate" --effort standard --profile "$out/profile.json"
 block "Calibration of 8 multiprocessors" "$build/tools/fmm-calibrate" --effort standard --gpu-sms 8 --profile "$out/profile-8.json"
