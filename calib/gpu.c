@@ -35,6 +35,25 @@ fmm_status fmm_gpu_rates(int repeats, int sms, fmm_device_rates *gpu) {
   return FMM_OK;
 }
 
+/* ---- cases ---- */
+
+/* Uniform points with densities and room for their potentials. */
+typedef struct gpu_case { double *points, *densities, *potential; } gpu_case;
+
+static void free_case(gpu_case *c) {
+  FMM_FREE(&c->points);
+  FMM_FREE(&c->densities);
+  FMM_FREE(&c->potential);
+}
+
+static fmm_status make_case(int64_t n, int threads, gpu_case *c) {
+  FMM_TRY(FMM_ALLOCATE(&c->points, 3 * n, "the points of the calibration"));
+  FMM_TRY(FMM_ALLOCATE(&c->densities, n, "the densities of the calibration"));
+  FMM_TRY(FMM_ALLOCATE(&c->potential, n, "the potentials of the calibration"));
+  FMM_TRY(fmm_generate_points("uniform", n, 1, c->points, threads));
+  return fmm_generate_densities("unit", n, 1, c->densities, threads);
+}
+
 /* ---- phases ---- */
 
 static fmm_status run(fmm_setup *s, fmm_phase phase) { return s->gpu_rows[phase] > 0 ? fmm_gpu_run(s->gpu, phase, 0, s->gpu_rows[phase]) : FMM_OK; }
@@ -59,8 +78,7 @@ fmm_status fmm_gpu_phases_apart(fmm_setup *s, const double *densities, double *r
 /* ---- what is beside the phases ---- */
 
 /* Median seconds of an evaluation wholly on the GPU that are outside of its phases. */
-static fmm_status beside_phases(const fmm_machine *machine, int threads, int64_t n, int leaf_size, const double *points, const double *densities, double *potential,
-                                fmm_rate *seconds) {
+static fmm_status beside_phases(const fmm_machine *machine, int threads, int64_t n, int leaf_size, const gpu_case *c, fmm_rate *seconds) {
   enum { RUNS = 11 };
   double beside[RUNS];
   fmm_options o;
@@ -68,10 +86,10 @@ static fmm_status beside_phases(const fmm_machine *machine, int threads, int64_t
   fmm_status status = fmm_options_init(&o);
   o.order = 4, o.leaf_size = leaf_size, o.root_scale = 1, o.precision = FMM_PRECISION_DOUBLE, o.schedule = FMM_SCHEDULE_GPU, o.threads = threads, o.gpu_sms = machine->device[FMM_DEVICE_GPU].units;
   if (status == FMM_OK) status = fmm_plan_create_with(&plan, &o, machine);
-  if (status == FMM_OK) status = fmm_plan_set_points(plan, n, points, NULL, 0, NULL);
+  if (status == FMM_OK) status = fmm_plan_set_points(plan, n, c->points, NULL, 0, NULL);
   for (int run_number = -1; status == FMM_OK && run_number < RUNS; run_number++) { /* the first to warm up */
     double first = INFINITY, last = 0, start = fmm_now_s();
-    status = fmm_plan_execute(plan, densities, potential, NULL);
+    status = fmm_plan_execute(plan, c->densities, c->potential, NULL);
     double took = fmm_now_s() - start;
     for (int phase = 0; status == FMM_OK && phase < FMM_N_PHASES; phase++) {
       double begin = 0, end = 0;
@@ -85,34 +103,29 @@ static fmm_status beside_phases(const fmm_machine *machine, int threads, int64_t
   return status;
 }
 
+/* The makespan counts a launch for each copy by itself: an evaluation has two, of densities and of results. */
 fmm_status fmm_gpu_frame(fmm_machine *machine, int threads) {
-  enum { FEW = 1000, MANY = 1 << 20, LEAF = 128 };
+  enum { FEW = 1000, MANY = 1 << 20, LEAF = 128, COPIES = 2 };
   fmm_device_rates *gpu = &machine->device[FMM_DEVICE_GPU];
-  double *points = NULL, *densities = NULL, *potential = NULL, bytes = sizeof(double) * (double)MANY;
+  gpu_case c = {0};
+  double bytes = sizeof(double) * (double)MANY;
   fmm_rate few, many;
   fmm_status status;
-  FMM_CHECK(FMM_ALLOCATE(&points, 3 * MANY, "the points of the calibration"));
-  FMM_CHECK(FMM_ALLOCATE(&densities, MANY, "the densities of the calibration"));
-  FMM_CHECK(FMM_ALLOCATE(&potential, MANY, "the potentials of the calibration"));
-  FMM_CHECK(fmm_generate_points("uniform", MANY, 1, points, threads));
-  FMM_CHECK(fmm_generate_densities("unit", MANY, 1, densities, threads));
-  FMM_CHECK(beside_phases(machine, threads, FEW, FEW, points, densities, potential, &few));
-  FMM_CHECK(beside_phases(machine, threads, MANY, LEAF, points, densities, potential, &many));
+  FMM_CHECK(make_case(MANY, threads, &c));
+  FMM_CHECK(beside_phases(machine, threads, FEW, FEW, &c, &few));
+  FMM_CHECK(beside_phases(machine, threads, MANY, LEAF, &c, &many));
   double on_bus = bytes / gpu->h2d_bytes_per_s.value + bytes / gpu->d2h_bytes_per_s.value, staging = many.value - few.value - on_bus;
-  gpu->evaluation_s = few;
+  gpu->evaluation_s = (fmm_rate){fmax(few.value - COPIES * gpu->launch_s.value, gpu->launch_s.value), few.spread};
   gpu->staging_bytes_per_s = (fmm_rate){2 * bytes / fmax(staging, 1e-3 * on_bus), many.spread};
 done:
-  FMM_FREE(&points);
-  FMM_FREE(&densities);
-  FMM_FREE(&potential);
+  free_case(&c);
   return status;
 }
 
 /* ---- slowdown ---- */
 
 /* Fastest of some executions: seconds of the phases that hybrid1 leaves on the CPU. */
-static fmm_status cpu_seconds(const fmm_machine *machine, int threads, fmm_schedule_kind schedule, int64_t n, const double *points,
-                              const double *densities, double *potential, double *seconds) {
+static fmm_status cpu_seconds(const fmm_machine *machine, int threads, fmm_schedule_kind schedule, int64_t n, const gpu_case *c, double *seconds) {
   enum { RUNS = 5 };
   fmm_options o;
   fmm_plan *plan = NULL;
@@ -120,9 +133,9 @@ static fmm_status cpu_seconds(const fmm_machine *machine, int threads, fmm_sched
   o.order = 6, o.leaf_size = 200, o.root_scale = 1, o.precision = FMM_PRECISION_DOUBLE, o.schedule = schedule, o.threads = threads, o.gpu_sms = machine->device[FMM_DEVICE_GPU].units;
   *seconds = INFINITY;
   if (status == FMM_OK) status = fmm_plan_create_with(&plan, &o, machine);
-  if (status == FMM_OK) status = fmm_plan_set_points(plan, n, points, NULL, 0, NULL);
+  if (status == FMM_OK) status = fmm_plan_set_points(plan, n, c->points, NULL, 0, NULL);
   for (int run_number = 0; status == FMM_OK && run_number < RUNS; run_number++) {
-    status = fmm_plan_execute(plan, densities, potential, NULL);
+    status = fmm_plan_execute(plan, c->densities, c->potential, NULL);
     if (status != FMM_OK) break;
     const double *t = plan->setup->info.phase_measured_s;
     *seconds = fmin(*seconds, t[FMM_PHASE_UP] + t[FMM_PHASE_VLIST] + t[FMM_PHASE_DOWN]);
@@ -133,19 +146,14 @@ static fmm_status cpu_seconds(const fmm_machine *machine, int threads, fmm_sched
 
 fmm_status fmm_gpu_driving_slowdown(const fmm_machine *machine, int threads, double *factor) {
   enum { N = 200000 };
-  double *points = NULL, *densities = NULL, *potential = NULL, alone, driving;
+  gpu_case c = {0};
+  double alone, driving;
   fmm_status status;
-  FMM_CHECK(FMM_ALLOCATE(&points, 3 * N, "the points of the calibration"));
-  FMM_CHECK(FMM_ALLOCATE(&densities, N, "the densities of the calibration"));
-  FMM_CHECK(FMM_ALLOCATE(&potential, N, "the potentials of the calibration"));
-  FMM_CHECK(fmm_generate_points("uniform", N, 1, points, threads));
-  FMM_CHECK(fmm_generate_densities("unit", N, 1, densities, threads));
-  FMM_CHECK(cpu_seconds(machine, threads, FMM_SCHEDULE_CPU, N, points, densities, potential, &alone));
-  FMM_CHECK(cpu_seconds(machine, threads, FMM_SCHEDULE_HYBRID1, N, points, densities, potential, &driving));
+  FMM_CHECK(make_case(N, threads, &c));
+  FMM_CHECK(cpu_seconds(machine, threads, FMM_SCHEDULE_CPU, N, &c, &alone));
+  FMM_CHECK(cpu_seconds(machine, threads, FMM_SCHEDULE_HYBRID1, N, &c, &driving));
   *factor = fmax(1, driving / alone);
 done:
-  FMM_FREE(&points);
-  FMM_FREE(&densities);
-  FMM_FREE(&potential);
+  free_case(&c);
   return status;
 }

@@ -3,6 +3,9 @@
 #define FMM_LEVEL_COST_H
 #include "runtime/counts.h"
 
+/* Boxes of one octant that the GPU's products take together (kernels/product_cuda.cu): its columns are filled up to multiples of them. */
+enum { FMM_GPU_TILE_BOXES = 64 };
+
 typedef struct fmm_level_walk {
   const int64_t *begin, *end; /* points of a box: boxes without any are passed over */
   int gradient;               /* pairs of points and surface with the gradient */

@@ -4,8 +4,6 @@
  *         level has no translation. */
 #include "kernels/level_cost.h"
 
-enum { FMM_TILE_BOXES = 64 };
-
 /* Multiply-adds of one dense operator, twice. */
 static double product_flops(const fmm_count_case *what) {
   double n = fmm_count_unknowns(what);
@@ -36,7 +34,7 @@ fmm_status fmm_down_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const
       in_octant[tree->octant[box]]++;
       leaves += tree->first_child[box] < 0;
     }
-    for (int o = 0; o < 8; o++) columns += (in_octant[o] + FMM_TILE_BOXES - 1) / FMM_TILE_BOXES * FMM_TILE_BOXES;
+    for (int o = 0; o < 8; o++) columns += (in_octant[o] + FMM_GPU_TILE_BOXES - 1) / FMM_GPU_TILE_BOXES * FMM_GPU_TILE_BOXES;
     set_flops(what, what->gradient, (double)((l > FMM_FIRST_FAR_LEVEL ? 2 : 1) * columns + leaves), &level[l]);
   }
   return FMM_OK;

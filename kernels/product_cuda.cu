@@ -43,7 +43,7 @@ __device__ void put(const fmm_cuda_product &p, int row, int64_t column, double v
 
 /* Which of the matrices a tile of columns is for. */
 __device__ const double *matrix_of(const fmm_cuda_product &p, int64_t first_column) {
-  return p.d_matrix + (p.d_tile_matrix ? p.d_tile_matrix[first_column / p.columns / FMM_CUDA_TILE_BOXES] : 0) * p.matrix_stride;
+  return p.d_matrix + (p.d_tile_matrix ? p.d_tile_matrix[first_column / p.columns / FMM_GPU_TILE_BOXES] : 0) * p.matrix_stride;
 }
 
 /* What a thread copies of each panel: ROWS / 16 pairs of the matrix, COLUMNS / 16 pairs of a column of the input. */

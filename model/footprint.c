@@ -59,15 +59,27 @@ static double device_spectra(const fmm_counts *c, const fmm_pair_info *pair, dou
   return 2 * complex_bytes * 8 * planes * grid * grid * parts * parents + between + parents * DEVICE_BYTES_A_PARENT;
 }
 
+/* W's tiles that are cut (runtime/gpu/gpu_tables.cu): an order and a record a tile, and sums of their own for each part. A part has a fair share of all pairs of
+ * target and box, or its tile's boxes are too few; an entry's targets are in one tile, as the leaves beside small boxes are small. */
+static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, const double gpu[FMM_N_PHASES]) {
+  enum { SHARES = 4096, LEAST_SHARE = 256, RECORD = 4 + 24, MOST_TARGETS = 160 };
+  const fmm_work *w = &c->total[FMM_PHASE_WLIST];
+  if (!(gpu[FMM_PHASE_WLIST] > 0) || !(w->entries > 0)) return 0;
+  double pairs_of_boxes = w->pairs / c->n_surface, share = fmax(pairs_of_boxes / SHARES, LEAST_SHARE), parts = fmin(pairs_of_boxes / share, w->entries);
+  double targets = fmin(pairs_of_boxes / w->entries, MOST_TARGETS), values = pair->outputs * (c->gradient ? 4 : 1) * c->n_columns;
+  return parts * (8 * targets * values + RECORD);
+}
+
 static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const fmm_count_case *what, const double gpu[FMM_N_PHASES], double complex_bytes,
                            double planes) {
   double densities = (double)c->n_sources * (fmm_source_bytes(what) - 24), results = (double)c->n_targets * (fmm_target_bytes(what) - 24);
   double entries = c->total[FMM_PHASE_ULIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries;
-  double bytes = point_bytes(c, pair) + 8 * (double)c->n_targets + 2 * densities + 3 * results + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
+  double bytes = point_bytes(c, pair) + 8 * (double)c->n_targets + 2 * densities + 2 * results + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
   double far = gpu[FMM_PHASE_UP] + gpu[FMM_PHASE_VLIST] + gpu[FMM_PHASE_WLIST] + gpu[FMM_PHASE_XLIST] + gpu[FMM_PHASE_DOWN];
   if (!has_far_field(c) || !(far > 0)) return bytes;
   double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns;
   bytes += (2 + 3 * (gpu[FMM_PHASE_DOWN] > 0)) * (double)c->n_boxes * box_bytes + 2 * (gpu[FMM_PHASE_UP] > 0) * (double)c->n_leaves * box_bytes;
+  bytes += device_w_parts(c, pair, gpu);
   if (gpu[FMM_PHASE_VLIST] > 0) bytes += device_spectra(c, pair, complex_bytes, planes);
   return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);
 }

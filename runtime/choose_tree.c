@@ -14,7 +14,7 @@ fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision 
   const fmm_options *o = &plan->options;
   *choice = (fmm_tree_options){o->leaf_size, o->root_scale};
   if (o->leaf_size && o->root_scale > 0) return FMM_OK;
-  estimate_context context = {.what = {plan->pair->info, order, o->n_columns, o->gradient != 0}};
+  estimate_context context = {.what = {plan->pair->info, order, o->n_columns, o->gradient != 0, !plan->machine.device[FMM_DEVICE_GPU].present}};
   FMM_TRY(fmm_estimate_create(&context.estimate, n_sources, sources, n_targets, targets, plan->threads));
   fmm_tuned best;
   fmm_status status = fmm_tune(&plan->machine, plan->pair->info, precision, o->schedule, o->leaf_size, o->root_scale, estimate_counts, &context, &best);

@@ -37,7 +37,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .n_leaves = tree->n_leaves,
                   .n_boxes = tree->n_boxes,
                   .v_pairs = lists->v_pairs};
-  for (int work = 0; work < FMM_N_WORKS; work++) FMM_TRY(fmm_phase_costs[work](tree, lists, what, c.level[work]));
+  for (int work = 0; work < (what->no_gpu ? (int)FMM_N_PHASES : (int)FMM_N_WORKS); work++) FMM_TRY(fmm_phase_costs[work](tree, lists, what, c.level[work]));
   fmm_counts_add_up(&c);
   *counts = c;
   return FMM_OK;

@@ -34,7 +34,11 @@ typedef struct fmm_counts {
   fmm_work total[FMM_N_WORKS];
 } fmm_counts;
 
-typedef struct fmm_count_case { const fmm_pair_info *pair; int order, n_columns, gradient; } fmm_count_case;
+typedef struct fmm_count_case {
+  const fmm_pair_info *pair;
+  int order, n_columns, gradient;
+  int no_gpu; /* works of the GPU's forms stay zero */
+} fmm_count_case;
 
 static inline int fmm_surface_size(int order) { return 6 * (order - 1) * (order - 1) + 2; }
 

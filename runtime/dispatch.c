@@ -162,14 +162,20 @@ static fmm_status run_all(fmm_setup *s, fmm_call *call, fmm_trace *trace) {
   return FMM_OK;
 }
 
-fmm_status fmm_dispatch(fmm_setup *s, fmm_call *call, fmm_trace *trace) {
+static fmm_status dispatch(fmm_setup *s, fmm_call *call, fmm_trace *trace) {
   int threads = s->state.threads;
   double zero_s = fmm_now_s();
-  memset(s->info.phase_measured_s, 0, sizeof s->info.phase_measured_s);
-  call->delivered = 0;
   if (s->gpu) FMM_TRY(start_gpu(s, call));
   if (fmm_dispatch_uses(s, FMM_DEVICE_CPU) || s->n_nested) fmm_team_zero(s->potential, (size_t)s->n_result_planes, (size_t)s->tree.targets.n, threads);
   if (on_cpu(s, FMM_PHASE_VLIST) || on_cpu(s, FMM_PHASE_XLIST) || on_cpu(s, FMM_PHASE_DOWN)) fmm_team_zero(s->down_check, 1, expansion_values(s), threads);
   FMM_TRY(run_all(s, call, trace));
   return s->gpu ? trace_gpu(s, trace, zero_s) : FMM_OK;
+}
+
+fmm_status fmm_dispatch(fmm_setup *s, fmm_call *call, fmm_trace *trace) {
+  memset(s->info.phase_measured_s, 0, sizeof s->info.phase_measured_s);
+  call->delivered = 0;
+  fmm_status status = dispatch(s, call, trace);
+  if (status != FMM_OK && s->gpu) fmm_gpu_abandon(s->gpu); /* nothing of the caller's is in use when this returns */
+  return status;
 }

@@ -24,6 +24,7 @@ fmm_status fmm_gpu_fetch(fmm_gpu_plan *plan, fmm_gpu_array array, double *host) 
 fmm_status fmm_gpu_wait(fmm_gpu_plan *plan, fmm_gpu_array array) { return none(); }
 fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) { return none(); }
 fmm_status fmm_gpu_finish(fmm_gpu_plan *plan) { return none(); }
+void fmm_gpu_abandon(fmm_gpu_plan *plan) {}
 fmm_status fmm_gpu_phase_span(const fmm_gpu_plan *plan, fmm_phase phase, double *start_s, double *end_s) { return none(); }
 fmm_status fmm_gpu_copy_span(const fmm_gpu_plan *plan, fmm_gpu_copy copy, double *start_s, double *end_s) { return none(); }
 fmm_status fmm_gpu_register(void *host, size_t bytes) { return none(); }

@@ -54,12 +54,11 @@ int fmm_node_gpu_part(int ordinal, int gpu_sms) {
   return info.present && gpu_sms >= info.sms ? 0 : gpu_sms;
 }
 
-/* What only a calibration measures: a copy by the host moves each byte three times (read, the line fetched, written); an evaluation calls the driver as often as
- * some launches do. */
+/* What only a calibration measures: a copy by the host moves each byte three times (read, the line fetched, written); a call of the driver takes a launch's time. */
 static void assume_frame(const fmm_machine *machine, fmm_device_rates *d) {
-  const double calls = 20;
-  d->staging_bytes_per_s.value = machine->device[FMM_DEVICE_CPU].memory_bytes_per_s.value / 3;
-  d->evaluation_s.value = calls * d->launch_s.value;
+  const double moves = 3;
+  d->staging_bytes_per_s.value = machine->device[FMM_DEVICE_CPU].memory_bytes_per_s.value / moves;
+  d->evaluation_s.value = FMM_GPU_FRAME_CALLS * d->launch_s.value;
 }
 
 fmm_status fmm_node_gpu(int ordinal, int sms, fmm_machine *machine) {

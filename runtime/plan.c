@@ -26,7 +26,7 @@ static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options, const fm
   FMM_TRY(fmm_cores_grant(plan->options.threads, plan->options.oversubscribe, &plan->threads));
   FMM_TRY(keep_profile_path(plan));
   if (machine) plan->machine = *machine;
-  else FMM_TRY(fmm_node_machine(plan->options.profile_path, 1, plan->options.schedule == FMM_SCHEDULE_CPU ? 0 : plan->options.gpu_sms, &plan->machine));
+  else FMM_TRY(fmm_node_machine(plan->options.profile_path, 1, plan->options.gpu_device, plan->options.schedule == FMM_SCHEDULE_CPU ? 0 : plan->options.gpu_sms, &plan->machine));
   if (plan->options.bind_threads) FMM_TRY(fmm_binding_create(&plan->binding, plan->threads));
   if (plan->options.schedule == FMM_SCHEDULE_CPU) return FMM_OK;
   return fmm_node_gpu(plan->options.gpu_device, plan->options.gpu_sms, &plan->machine);

@@ -73,7 +73,7 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
   FMM_TRY(begin_search(options, pair, points, own_threads(threads), &search));
   fmm_choose_precision(options, p.precision);
   if (options->gpu_sms) fmm_machine_use_units(&p.machine, FMM_DEVICE_GPU, options->gpu_sms);
-  estimate_context context = {.what = {.pair = pair->info, .n_columns = options->n_columns, .gradient = options->gradient != 0}};
+  estimate_context context = {.what = {.pair = pair->info, .n_columns = options->n_columns, .gradient = options->gradient != 0, .no_gpu = !machine->device[FMM_DEVICE_GPU].present}};
   fmm_forecast_case what = {.machine = &p.machine, .pair = pair->info, .kind = options->schedule, .leaf_size = options->leaf_size, .root_scale = options->root_scale,
                             .threads = p.threads, .device_memory_bytes = (double)options->device_memory_cap, .estimate = estimate_counts};
   memcpy(what.precision, p.precision, sizeof what.precision);
@@ -98,7 +98,7 @@ fmm_status fmm_predict(const fmm_options *options, const char *distribution, int
   fmm_predicted p;
   FMM_TRY(check_arguments(distribution, n_points, prediction));
   FMM_TRY(fmm_options_copy(options, &o));
-  FMM_TRY(fmm_node_machine(o.profile_path, 0, o.gpu_sms, &machine));
+  FMM_TRY(fmm_node_machine(o.profile_path, 0, o.gpu_device, o.gpu_sms, &machine));
   fmm_predict_points points = {.distribution = distribution, .n_sources = n_points};
   FMM_TRY(fmm_predict_case(&o, &machine, &points, o.threads, &p));
   const fmm_forecast *f = &p.forecast;

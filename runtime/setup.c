@@ -142,8 +142,8 @@ static fmm_status check_cap(const fmm_setup *s, const fmm_plan *plan) {
 }
 
 static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm_precision precision[FMM_N_PHASES]) {
-  fmm_count_case what = {plan->pair->info, order, plan->options.n_columns, plan->options.gradient != 0};
-  fmm_count_work(&s->tree, &s->lists, &what, &s->counts);
+  fmm_count_case what = {plan->pair->info, order, plan->options.n_columns, plan->options.gradient != 0, !plan->machine.device[FMM_DEVICE_GPU].present};
+  FMM_TRY(fmm_count_work(&s->tree, &s->lists, &what, &s->counts));
   fmm_cost_table_make(&plan->machine, &s->counts, plan->pair->info, &s->costs);
   FMM_TRY(fmm_schedule_choose(&s->costs, precision, plan->options.schedule, &s->assignment, &s->makespan));
   fmm_dispatch_split(s);

@@ -1,5 +1,5 @@
 /* Times the GPU's phases on a standard case, alone and together, and checks the sum against direct sums: what the speed goals are measured with.
- * bench-gpu KEY=VALUE ...: file (points and densities) or dist, n, order, leaf, root, digits, gradient, kernel, columns, precision (double|mixed), densities, samples, runs, sms, threads;
+ * bench-gpu KEY=VALUE ...: file (points and densities) or dist, n, order, leaf, root, digits, gradient, kernel, columns, precision (double|mixed|single), densities, samples, runs, sms, threads;
  * pinned (1: host to host also from and to page-locked arrays);
  * most_ms, most_error: what device time and error must not exceed (else the exit code is 1).
  * Device time is from the first phase's start to the last one's end by CUDA events; host time is host to host around begin .. finish. */
@@ -82,6 +82,8 @@ static fmm_status set_up(bench *b) {
   FMM_TRY(fmm_pair_find(b->kernel, &b->pair));
   FMM_TRY(fmm_pair_resolve_params(b->pair->info, 0, NULL, b->params));
   FMM_TRY(make_points(b, &points, &given));
+  printf("%s n=%lld kernel=%s order=%d leaf=%d root=%.3f gradient=%d columns=%d %s densities=%s\n", b->file ? b->file : b->dist, (long long)b->n, b->kernel, b->order, b->leaf,
+         b->root, b->gradient, b->columns, b->precision, given ? "the file's" : b->densities);
   double generated = now_s();
   fmm_tree_options options = {.leaf_size = b->leaf, .root_scale = b->root};
   FMM_TRY(fmm_tree_build(&b->tree, b->n, points, NULL, 0, NULL, &options, b->threads));
@@ -103,8 +105,13 @@ static fmm_status set_up(bench *b) {
   fmm_gather_densities(&b->tree.sources, components * b->columns, b->input, b->planes, b->threads);
   b->state = (fmm_state){.tree = &b->tree, .lists = &b->lists, .pair = b->pair, .params = b->params, .operators = b->operators, .n_columns = b->columns,
                          .gradient = b->gradient, .threads = b->threads, .tolerance = b->tolerance};
-  for (int i = 0; i < FMM_N_PHASES; i++) b->state.precision[i] = strcmp(b->precision, "mixed") ? FMM_PRECISION_DOUBLE : FMM_PRECISION_MIXED;
-  if (!strcmp(b->precision, "mixed") && b->tolerance >= (b->gradient ? 1e-4 : 1e-6)) b->state.precision[FMM_PHASE_VLIST] = FMM_PRECISION_SINGLE; /* as runtime/precision.c */
+  const char *const names[] = {"double", "mixed", "single"};
+  const fmm_precision kinds[] = {FMM_PRECISION_DOUBLE, FMM_PRECISION_MIXED, FMM_PRECISION_SINGLE};
+  int kind = 0;
+  while (kind < 3 && strcmp(names[kind], b->precision)) kind++;
+  if (kind == 3) return FMM_FAIL(FMM_ERR_ARGUMENT, "precision %s is not one of double, mixed, single", b->precision);
+  for (int i = 0; i < FMM_N_PHASES; i++) b->state.precision[i] = kinds[kind];
+  if (kind == 1 && b->tolerance >= (b->gradient ? 1e-4 : 1e-6)) b->state.precision[FMM_PHASE_VLIST] = FMM_PRECISION_SINGLE; /* as runtime/precision.c */
   fmm_gpu_request request = {.state = &b->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = b->threads, .sms = b->sms};
   double before = now_s();
   FMM_TRY(fmm_gpu_plan_create(&b->plan, &request));
@@ -243,11 +250,7 @@ int main(int argc, char **argv) {
   fmm_gpu_query(0, &info);
   if (!info.present) return fprintf(stderr, "bench-gpu: %s\n", info.reason), 77;
   if (b.rates) show_rates(b.sms);
-  if (b.file) b.dist = b.file;
-  printf("%s n=%lld kernel=%s order=%d leaf=%d root=%.3f gradient=%d columns=%d %s densities=%s\n", b.dist, (long long)b.n, b.kernel, b.order, b.leaf, b.root,
-         b.gradient, b.columns, b.precision, b.densities);
   fmm_status status = set_up(&b);
-  if (b.file) printf("%lld points\n", (long long)b.n);
   if (status == FMM_OK) status = time_together(&b, "");
   if (status == FMM_OK && b.pinned) status = time_pinned(&b);
   if (status == FMM_OK) status = time_alone(&b);

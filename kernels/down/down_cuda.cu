@@ -21,7 +21,7 @@ static fmm_status level(fmm_gpu_plan *p, const fmm_cuda_batch *batch, cudaStream
   fmm_cuda_product m = product_of(p, batch);
   if (batch != &p->down_batch[0]) { /* the first level's parents have no far field */
     m.d_matrix = operators_at(p, batch->level - 1)->d_l2l;
-    m.d_tile_matrix = p->d_tile_octant + first / FMM_CUDA_TILE_BOXES;
+    m.d_tile_matrix = p->d_tile_octant + first / FMM_GPU_TILE_BOXES;
     m.d_in = p->d_coefficient;
     m.d_index = p->d_parent + first;
     m.d_out = p->d_down_check;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 extern "C" {
+#include "kernels/level_cost.h"
 #include "kernels/vlist/vlist_windows.h"
 #include "runtime/gpu.h"
 }
@@ -104,6 +105,10 @@ typedef struct fmm_cuda_sums {
 
 typedef enum fmm_cuda_sum { FMM_SUM_P2M, FMM_SUM_U, FMM_SUM_W, FMM_SUM_X, FMM_SUM_L2P, FMM_N_SUMS } fmm_cuda_sum;
 
+/* An execution's results: factors; where the device writes them: the caller's memory, or page-locked memory of the plan's, from which finish copies them `to` the caller's
+ * arrays. direct: one of them is a page-locked array of the caller's. */
+typedef struct fmm_cuda_results { double factor, gradient_factor, *potential, *gradient, *to_potential, *to_gradient; int direct; } fmm_cuda_results;
+
 /* Columns of one batched product. */
 typedef struct fmm_cuda_batch { int64_t begin, end; int level; } fmm_cuda_batch; /* columns [begin, end) of d_column_box */
 
@@ -118,7 +123,7 @@ typedef struct fmm_cuda_operators {
 enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_TIGHT /* precise tiles, beside those in float */, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
 /* Place of the first density (row * width + component and column) and the first result row that are not finite; inverted high word of the largest density. */
 enum { FMM_CUDA_BAD_DENSITY, FMM_CUDA_BAD_RESULT, FMM_CUDA_LARGEST, FMM_CUDA_N_REPORT };
-enum { FMM_CUDA_LEAST_CHUNK = 1 << 18, FMM_CUDA_MOST_CHUNK = 1 << 20 /* bytes */, FMM_CUDA_MAX_CHUNKS = 256, FMM_CUDA_TILE_BOXES = 64 };
+enum { FMM_CUDA_LEAST_CHUNK = 1 << 18, FMM_CUDA_MOST_CHUNK = 1 << 20 /* bytes */ };
 
 struct fmm_gpu_plan {
   /* shape */
@@ -134,7 +139,7 @@ struct fmm_gpu_plan {
   int k_pad, m_pad;                  /* n rounded up to 16 and to 32 */
   int64_t n_sources, n_targets, n_input_sources, n_input_targets;
   int32_t n_boxes;
-  int homogeneous, merged_sources, merged_targets;
+  int same_points, homogeneous, merged_sources, merged_targets;
   const fmm_pair_info *info;
   double params[FMM_MAX_PARAMS], tolerance;
   fmm_precision precision[FMM_N_PHASES];
@@ -157,7 +162,6 @@ struct fmm_gpu_plan {
   unsigned long long *d_report, *report; /* of this execution, by integer minima, all ones: nothing; on the device, and its page-locked copy */
   double *d_scale;                   /* power of two that takes it to about 1, and its inverse: densities in float */
   double *d_near, *d_far;            /* potentials of U, W and of down; planes */
-  double *d_output;                  /* results in the caller's layout */
   double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n] */
 
   /* pair sums */
@@ -166,7 +170,7 @@ struct fmm_gpu_plan {
   unsigned *d_next_tile;             /* of U, where blocks take tiles in turn */
 
   /* products: columns are boxes; first the leaves with sources by ascending box (P2M's slots), then the boxes with children from the deepest
-   * level up, then level by level down those with targets, sorted by octant in tiles of FMM_CUDA_TILE_BOXES, then leaves with targets */
+   * level up, then level by level down those with targets, sorted by octant in tiles of FMM_GPU_TILE_BOXES, then leaves with targets */
   fmm_cuda_operators op[FMM_MAX_LEVELS];
   int64_t n_columns, n_leaf_columns, n_up_columns, n_down_columns;
   int32_t *d_column_box;             /* -1: padding */
@@ -197,15 +201,15 @@ struct fmm_gpu_plan {
   /* streams and events */
   void *green;                       /* green context when limited to some multiprocessors */
   cudaStream_t stream[FMM_CUDA_N_STREAMS], caller;
-  cudaEvent_t origin, ready, tight_ready, tight_done, rest_done, up_done, check_sent, inspected, far_done, near_done;
-  cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], chunk_event[FMM_CUDA_MAX_CHUNKS];
+  cudaEvent_t origin, ready, tight_ready, tight_done, rest_done, up_done, check_sent, far_done, near_done;
+  cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS];
   unsigned ran, copied;
   int shares_u;                      /* U runs beside the far chain, whose end brings more blocks for it */
+  int densities_sorted;              /* on their way in, in this execution */
   int up_pending;                    /* up_done was recorded in this execution */
   int reports;                       /* the report was asked for in this execution */
   int running;                       /* between begin and a finish that succeeded */
-  double *host_potential, *host_gradient; /* where finish copies to; NULL: nowhere */
-  int direct;                        /* without staging, as both are page-locked */
+  fmm_cuda_results results;          /* all zero before they are asked for */
 };
 
 /* Rows of a pair sum, enqueued. kernels/pair/pair_cuda.cu, one function a pair interaction, chosen by fmm_cuda_pair_find. */
@@ -253,11 +257,15 @@ fmm_status fmm_vlist_cuda_prepare(fmm_gpu_plan *plan, size_t most_bytes);
 
 /* Input order <-> sorted planes, zeroing and adding (runtime/gpu/gpu_order.cu). */
 cudaError_t fmm_cuda_gather(const fmm_gpu_plan *plan, const double *d_input, cudaStream_t stream);
+/* The same by rows [begin, end) of d_density_input, where it can be. */
+int fmm_cuda_can_scatter(const fmm_gpu_plan *plan);
+cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *plan, int64_t begin, int64_t end, cudaStream_t stream);
+/* Of densities in float, after either. */
+cudaError_t fmm_cuda_scale(const fmm_gpu_plan *plan, cudaStream_t stream);
 /* The report of all results, before any is delivered. */
-cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, double factor, double gradient_factor, cudaStream_t stream);
-/* Rows [row_begin, row_end) of the caller's order. inspected: nothing is written when the report is bad; else values are reported on the way. */
-cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, int inspected, int64_t row_begin, int64_t row_end,
-                             cudaStream_t stream);
+cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, cudaStream_t stream);
+/* All results as p->results says, by one launch. inspected: nothing is written when the report is bad; else values are reported on the way. */
+cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, int inspected, cudaStream_t stream);
 /* Nonzero when a host array is page-locked as a whole (runtime/gpu/gpu_locked.cu). */
 int fmm_cuda_is_locked(const void *host, size_t bytes);
 /* The report to the host, written by a kernel: a copy would queue behind those of the results. */

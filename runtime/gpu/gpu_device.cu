@@ -81,8 +81,7 @@ extern "C" void fmm_gpu_unregister(void *host) {
 extern "C" fmm_status fmm_gpu_copy_now(void *to, const void *from, size_t bytes, void *stream) {
   if (!bytes) return FMM_OK;
   CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
-  CUDA_TRY(cudaStreamSynchronize((cudaStream_t)stream));
-  return FMM_OK;
+  return CUDA_CHECKED(cudaStreamSynchronize((cudaStream_t)stream));
 }
 extern "C" fmm_status fmm_gpu_allocate(void **d_pointer, size_t bytes) {
   CUDA_TRY(cudaMalloc(d_pointer, bytes));

@@ -27,12 +27,12 @@ fmm_status after(cudaStream_t waits, cudaEvent_t event, cudaStream_t for_stream)
 
 /* A sixteenth, so that all stagers have some, within limits. */
 size_t chunk_of(size_t bytes) {
-  size_t chunk = bytes / 16, least = (bytes + FMM_CUDA_MAX_CHUNKS - 1) / FMM_CUDA_MAX_CHUNKS;
-  if (chunk < (size_t)FMM_CUDA_LEAST_CHUNK) chunk = FMM_CUDA_LEAST_CHUNK;
-  if (chunk > (size_t)FMM_CUDA_MOST_CHUNK) chunk = FMM_CUDA_MOST_CHUNK;
-  return chunk > least ? chunk : least;
+  size_t chunk = bytes / 16;
+  if (chunk < (size_t)FMM_CUDA_LEAST_CHUNK) return FMM_CUDA_LEAST_CHUNK;
+  return chunk > (size_t)FMM_CUDA_MOST_CHUNK ? (size_t)FMM_CUDA_MOST_CHUNK : chunk;
 }
 
+enum { PIECES_IN = 4 };
 size_t density_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double); }
 size_t expansion_bytes(const fmm_gpu_plan *p, int64_t boxes) { return (size_t)(boxes * p->columns * p->n) * sizeof(double); }
 size_t planes_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_targets * p->values * p->columns) * sizeof(double); }
@@ -59,13 +59,28 @@ fmm_status stage_pieces(const fmm_gpu_plan *p, int64_t n, const char *call, F co
   return failed == cudaSuccess ? FMM_OK : fmm_cuda_failed(failed, call, __FILE__, __LINE__);
 }
 
-/* Each piece is copied to page-locked memory and sent off; all at once where the caller's memory is. */
+/* From page-locked memory of the caller's. Where an input row's place is known (sources are the targets, none merged) each piece is sorted while the next arrives. */
+fmm_status send_locked(fmm_gpu_plan *p, const double *densities) {
+  cudaStream_t in = p->stream[FMM_CUDA_IN], far = p->stream[FMM_CUDA_FAR];
+  int64_t rows = p->n_input_sources, width = p->components * p->columns, pieces = fmm_cuda_can_scatter(p) && density_bytes(p) > FMM_CUDA_MOST_CHUNK ? PIECES_IN : 1;
+  for (int64_t i = 0; i < pieces; i++) {
+    int64_t begin = rows * i / pieces, end = rows * (i + 1) / pieces;
+    CUDA_TRY(cudaMemcpyAsync(p->d_density_input + begin * width, densities + begin * width, (size_t)((end - begin) * width) * sizeof(double), cudaMemcpyHostToDevice, in));
+    if (pieces == 1) return FMM_OK;
+    FMM_TRY(after(far, p->ready, in));
+    CUDA_TRY(fmm_cuda_scatter(p, begin, end, far));
+  }
+  p->densities_sorted = 1;
+  return FMM_OK;
+}
+
+/* Each piece is copied to page-locked memory and sent off; without where the caller's memory is such. */
 fmm_status stage_densities(fmm_gpu_plan *p, const double *densities) {
   cudaStream_t in = p->stream[FMM_CUDA_IN];
   size_t bytes = density_bytes(p), chunk = chunk_of(bytes);
   if (!p->stage_in && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "densities come from the host, but the GPU plan was made for device memory");
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 0, in));
-  if (fmm_cuda_is_locked(densities, bytes)) CUDA_TRY(cudaMemcpyAsync(p->d_density_input, densities, bytes, cudaMemcpyHostToDevice, in));
+  if (fmm_cuda_is_locked(densities, bytes)) FMM_TRY(send_locked(p, densities));
   else FMM_TRY(stage_pieces(p, (int64_t)((bytes + chunk - 1) / chunk), "cudaMemcpyAsync", [=](int64_t i) {
     size_t at = (size_t)i * chunk, size = bytes - at < chunk ? bytes - at : chunk;
     memcpy((char *)p->stage_in + at, (const char *)densities + at, size);
@@ -82,8 +97,8 @@ fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space spac
   p->running = 1;
   p->ran = p->copied = 0;
   p->up_pending = p->shares_u = 0;
-  p->host_potential = p->host_gradient = NULL;
-  p->reports = p->direct = 0;
+  p->results = fmm_cuda_results{};
+  p->reports = p->densities_sorted = 0;
   CUDA_TRY(cudaEventRecord(p->origin, far));
   CUDA_TRY(cudaStreamWaitEvent(p->stream[FMM_CUDA_IN], p->origin, 0));
   CUDA_TRY(cudaMemsetAsync(p->d_report, 0xff, FMM_CUDA_N_REPORT * sizeof *p->d_report, far));
@@ -93,7 +108,8 @@ fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space spac
   if (p->d_down_check) CUDA_TRY(cudaMemsetAsync(p->d_down_check, 0, expansion_bytes(p, p->n_boxes), far));
   if (space == FMM_MEMORY_HOST) FMM_TRY(stage_densities(p, densities));
   else if (p->caller) FMM_TRY(after(far, p->ready, p->caller));
-  CUDA_TRY(fmm_cuda_gather(p, space == FMM_MEMORY_HOST ? p->d_density_input : densities, far));
+  if (!p->densities_sorted) CUDA_TRY(fmm_cuda_gather(p, space == FMM_MEMORY_HOST ? p->d_density_input : densities, far));
+  CUDA_TRY(fmm_cuda_scale(p, far));
   return after(near, p->ready, far);
 }
 
@@ -184,100 +200,76 @@ fmm_status check_report(const fmm_gpu_plan *p) {
   return FMM_OK;
 }
 
-/* Rows of results that cross the bus together: more where no staging has to keep up. */
-enum { DIRECT_CHUNKS = 4 };
-int64_t rows_a_piece(const fmm_gpu_plan *p, int gradient) {
-  size_t row = (size_t)(p->outputs * p->columns * (gradient ? 4 : 1)) * sizeof(double), rows = (p->direct ? DIRECT_CHUNKS : 1) * chunk_of((size_t)p->n_input_targets * row) / row;
-  size_t least = ((size_t)p->n_input_targets + FMM_CUDA_MAX_CHUNKS - 1) / FMM_CUDA_MAX_CHUNKS;
-  return (int64_t)(rows > least ? rows : least > 0 ? least : 1);
+/* Where the results of this execution go. */
+void place_results(fmm_gpu_plan *p, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
+  int64_t values = p->n_input_targets * p->outputs * p->columns;
+  size_t bytes = (size_t)values * sizeof(double);
+  fmm_cuda_results *r = &p->results;
+  *r = fmm_cuda_results{factor, gradient_factor, potential, gradient, potential, gradient, 0};
+  if (space == FMM_MEMORY_DEVICE) return;
+  if (!fmm_cuda_is_locked(potential, bytes)) r->potential = p->stage_out;
+  if (gradient && !fmm_cuda_is_locked(gradient, 3 * bytes)) r->gradient = p->stage_out + values;
+  r->direct = values && (r->potential == potential || (gradient && r->gradient == gradient));
 }
 
-/* In pieces of rows, each sent off as soon as it is sorted; to page-locked memory of the caller's in finish, once the report is known. */
+/* Results reach the host by the very kernel that sorts them, whole lines one after the other, all by one launch, so that one that is refused has written nothing.
+ * To page-locked arrays of the caller's it is left to finish, when all other work is known to have ended well; the plan's own page-locked memory may be written at once. */
 fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
-  cudaStream_t out = p->stream[FMM_CUDA_OUT], far = p->stream[FMM_CUDA_FAR];
-  int64_t rows = p->n_input_targets, width = p->outputs * p->columns;
-  double *d_gradient = gradient ? p->d_output + rows * width : NULL, *stage_gradient = gradient ? p->stage_out + rows * width : NULL;
+  cudaStream_t far = p->stream[FMM_CUDA_FAR];
   FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
-  if (space == FMM_MEMORY_DEVICE) {
-    CUDA_TRY(fmm_cuda_inspect(p, factor, gradient_factor, far));
-    CUDA_TRY(fmm_cuda_deliver(p, factor, gradient_factor, potential, gradient, 1, 0, rows, far));
+  place_results(p, factor, gradient_factor, potential, gradient, space);
+  if (space == FMM_MEMORY_HOST && !p->stage_out && p->n_input_targets) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
+  if (p->results.direct || space == FMM_MEMORY_DEVICE) {
+    CUDA_TRY(fmm_cuda_inspect(p, far));
     FMM_TRY(fetch_report(p, far));
-    return p->caller ? after(p->caller, p->far_done, far) : FMM_OK;
+    if (space == FMM_MEMORY_DEVICE) CUDA_TRY(fmm_cuda_deliver(p, 1, far)); /* the last that is enqueued */
+    return FMM_OK;
   }
-  if (!p->stage_out && rows) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
-  p->host_potential = potential;
-  p->host_gradient = gradient;
-  size_t all = (size_t)(rows * width) * sizeof(double);
-  p->direct = fmm_cuda_is_locked(potential, all) && (!gradient || fmm_cuda_is_locked(gradient, 3 * all));
-  if (p->direct) {
-    CUDA_TRY(fmm_cuda_inspect(p, factor, gradient_factor, far));
-    FMM_TRY(fetch_report(p, far));
-    CUDA_TRY(cudaEventRecord(p->inspected, far));
-  }
-  int64_t step = rows_a_piece(p, gradient != NULL);
-  for (int64_t begin = 0, n = 0; begin < rows; begin += step, n++) {
-    int64_t end = rows - begin < step ? rows : begin + step, at = begin * width;
-    size_t bytes = (size_t)((end - begin) * width) * sizeof(double);
-    CUDA_TRY(fmm_cuda_deliver(p, factor, gradient_factor, p->d_output, d_gradient, p->direct, begin, end, far));
-    if (p->direct) {
-      CUDA_TRY(cudaEventRecord(p->chunk_event[n], far));
-      continue;
-    }
-    FMM_TRY(after(out, p->far_done, far));
-    if (n == 0) FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, out));
-    CUDA_TRY(cudaMemcpyAsync(p->stage_out + at, p->d_output + at, bytes, cudaMemcpyDeviceToHost, out));
-    if (gradient) CUDA_TRY(cudaMemcpyAsync(stage_gradient + 3 * at, d_gradient + 3 * at, 3 * bytes, cudaMemcpyDeviceToHost, out));
-    CUDA_TRY(cudaEventRecord(p->chunk_event[n], out));
-  }
-  if (p->direct) return FMM_OK;
-  FMM_TRY(fetch_report(p, far));
-  return rows ? mark_copy(p, FMM_GPU_COPY_RESULTS, 1, out) : FMM_OK;
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, far));
+  CUDA_TRY(fmm_cuda_deliver(p, 0, far));
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 1, far));
+  return fetch_report(p, far);
 }
 
-/* To page-locked memory of the caller's: nothing before the report is known to be good. */
+/* To page-locked arrays of the caller's. The marks are not through the seam: a missing time is no failure. */
 fmm_status send_results(fmm_gpu_plan *p) {
-  cudaStream_t out = p->stream[FMM_CUDA_OUT];
-  int64_t rows = p->n_input_targets, step = rows_a_piece(p, p->host_gradient != NULL), width = p->outputs * p->columns;
-  CUDA_TRY(cudaEventSynchronize(p->inspected));
-  FMM_TRY(check_report(p));
-  for (int64_t begin = 0, n = 0; begin < rows; begin += step, n++) {
-    int64_t end = rows - begin < step ? rows : begin + step, at = begin * width;
-    size_t bytes = (size_t)((end - begin) * width) * sizeof(double);
-    CUDA_TRY(cudaStreamWaitEvent(out, p->chunk_event[n], 0));
-    if (n == 0) FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, out));
-    CUDA_TRY(cudaMemcpyAsync(p->host_potential + at, p->d_output + at, bytes, cudaMemcpyDeviceToHost, out));
-    if (p->host_gradient) CUDA_TRY(cudaMemcpyAsync(p->host_gradient + 3 * at, p->d_output + rows * width + 3 * at, 3 * bytes, cudaMemcpyDeviceToHost, out));
+  cudaStream_t far = p->stream[FMM_CUDA_FAR];
+  cudaEventRecord(p->copy_event[FMM_GPU_COPY_RESULTS][0], far);
+  CUDA_TRY(fmm_cuda_deliver(p, 1, far));
+  cudaEventRecord(p->copy_event[FMM_GPU_COPY_RESULTS][1], far);
+  p->copied |= 1u << FMM_GPU_COPY_RESULTS;
+  CUDA_TRY(cudaStreamSynchronize(far));
+  return FMM_OK;
+}
+
+/* From page-locked memory of the plan's to the caller's, by the whole team: nobody waits in the driver here. */
+void unstage(const fmm_gpu_plan *p, const double *from, double *to, size_t bytes) {
+  const size_t piece = FMM_CUDA_LEAST_CHUNK;
+  int64_t n = (int64_t)((bytes + piece - 1) / piece);
+#pragma omp parallel for num_threads(p->threads) schedule(static) if (n > 1)
+  for (int64_t i = 0; i < n; i++) {
+    size_t at = (size_t)i * piece;
+    memcpy((char *)to + at, (const char *)from + at, bytes - at < piece ? bytes - at : piece);
   }
-  return mark_copy(p, FMM_GPU_COPY_RESULTS, 1, out);
 }
 
-/* Pieces are copied out as they arrive. */
-fmm_status unstage(fmm_gpu_plan *p) {
-  int64_t rows = p->host_potential ? p->n_input_targets : 0, step = rows_a_piece(p, p->host_gradient != NULL), width = p->outputs * p->columns;
-  return stage_pieces(p, (rows + step - 1) / step, "cudaEventSynchronize", [=](int64_t i) {
-    int64_t begin = i * step, end = rows - begin < step ? rows : begin + step;
-    size_t bytes = (size_t)((end - begin) * width) * sizeof(double);
-    cudaError_t error = fmm_cuda_gate();
-    if (error == cudaSuccess) error = cudaEventSynchronize(p->chunk_event[i]);
-    if (error != cudaSuccess) return error;
-    memcpy(p->host_potential + begin * width, p->stage_out + begin * width, bytes);
-    if (p->host_gradient) memcpy(p->host_gradient + 3 * begin * width, p->stage_out + (rows + 3 * begin) * width, 3 * bytes);
-    return error;
-  });
-}
-
-/* The host's results are touched only when all work was done without error; they are copied out while the last of them still arrive. */
+/* The host's results are touched only when all work was done without error. */
 fmm_status finish(fmm_gpu_plan *p) {
-  fmm_status sent = p->direct ? send_results(p) : FMM_OK;
-  if (sent != FMM_OK && sent != FMM_ERR_INPUT) return sent;
+  const fmm_cuda_results *r = &p->results;
+  size_t bytes = (size_t)(p->n_input_targets * p->outputs * p->columns) * sizeof(double);
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_FAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_NEAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_IN]));
-  fmm_status report = p->reports ? check_report(p) : FMM_OK;
-  if (report == FMM_OK && !p->direct) FMM_TRY(unstage(p));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_OUT]));
+  if (p->reports) {
+    fmm_status report = check_report(p);
+    if (report != FMM_OK) return p->running = 0, report;
+  }
+  if (r->direct) FMM_TRY(send_results(p));
+  if (r->potential && p->stage_out == r->potential) unstage(p, r->potential, r->to_potential, bytes);
+  if (r->gradient && p->stage_out + bytes / sizeof(double) == r->gradient) unstage(p, r->gradient, r->to_gradient, 3 * bytes);
   p->running = 0;
-  return report;
+  return FMM_OK;
 }
 
 /* Not through the seam: results are delivered by now, and a missing time is no failure. */
@@ -337,6 +329,12 @@ extern "C" fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double 
 extern "C" fmm_status fmm_gpu_finish(fmm_gpu_plan *plan) {
   fmm_cuda_on_device on(plan->device);
   return finish(plan);
+}
+extern "C" void fmm_gpu_abandon(fmm_gpu_plan *plan) {
+  fmm_cuda_on_device on(plan->device);
+  for (int i = 0; i < FMM_CUDA_N_STREAMS; i++) cudaStreamSynchronize(plan->stream[i]); /* each, whatever the one before says */
+  cudaGetLastError();
+  plan->running = 0;
 }
 extern "C" fmm_status fmm_gpu_phase_span(const fmm_gpu_plan *plan, fmm_phase phase, double *start_s, double *end_s) {
   fmm_cuda_on_device on(plan->device);

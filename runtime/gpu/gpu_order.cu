@@ -11,6 +11,13 @@ __device__ void lower(unsigned long long *least, unsigned long long value) {
   if (value < *(volatile unsigned long long *)least) atomicMin(least, value);
 }
 
+/* The largest of a warp, as its high word. */
+__device__ void report_largest(double largest, unsigned long long *report) {
+  unsigned size = (unsigned)__double2hiint(largest);
+  for (int step = 16; step; step >>= 1) size = max(size, __shfl_xor_sync(0xffffffffu, size, step));
+  if (threadIdx.x % 32 == 0) lower(report + FMM_CUDA_LARGEST, ~(unsigned long long)size);
+}
+
 /* sized: the largest is wanted. */
 __global__ void gather(int64_t n, const int64_t *row, const int64_t *first, int width, const double *input, double *planes, int sized, unsigned long long *report) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -28,10 +35,23 @@ __global__ void gather(int64_t n, const int64_t *row, const int64_t *first, int 
       largest = fmax(largest, fabs(sum));
     }
   }
-  if (!sized) return;
-  unsigned size = (unsigned)__double2hiint(largest);
-  for (int step = 16; step; step >>= 1) size = max(size, __shfl_xor_sync(0xffffffffu, size, step));
-  if (threadIdx.x % 32 == 0) lower(report + FMM_CUDA_LARGEST, ~(unsigned long long)size);
+  if (sized) report_largest(largest, report);
+}
+
+/* Rows [begin, end), each the only one of its point. */
+__global__ void scatter(int64_t begin, int64_t end, int64_t n, const int64_t *position, int width, const double *input, double *planes, int sized, unsigned long long *report) {
+  int64_t row = begin + (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  double largest = 0;
+  if (row < end) {
+    int64_t i = position[row];
+    for (int k = 0; k < width; k++) {
+      double value = input[row * width + k];
+      if (!isfinite(value)) lower(report + FMM_CUDA_BAD_DENSITY, (unsigned long long)(row * width + k));
+      planes[k * n + i] = value;
+      largest = fmax(largest, fabs(value));
+    }
+  }
+  if (sized) report_largest(largest, report);
 }
 
 /* From the largest density's exponent. */
@@ -43,7 +63,7 @@ __global__ void make_scale(const unsigned long long *report, double *scale) {
 }
 
 struct results {
-  int64_t begin, end, n;     /* rows in the caller's order; n unique targets */
+  int64_t rows, n;           /* rows in the caller's order; n unique targets */
   const int64_t *position;   /* of a row: its target */
   const int64_t *row, *first; /* as in fmm_points */
   int outputs, derivatives, columns;
@@ -68,22 +88,20 @@ __global__ void inspect(const results a) {
   for (int64_t j = a.first ? a.first[i] : i; j < (a.first ? a.first[i + 1] : i + 1); j++) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)a.row[j]);
 }
 
-/* potential: [row][output][column]; gradient: [row][output][axis][column]; planes: [(output * derivatives + k) * columns + column]. inspected: nothing is
- * written when a value is not finite; else such rows are reported on the way. */
+/* potential: [row][output][column]; gradient: [row][output][axis][column], a thread a value, as they follow one another there: they may lie beyond the bus, which
+ * wants whole lines. planes: [(output * derivatives + k) * columns + column]. inspected: nothing is written when a value is not finite; else such rows are reported
+ * on the way. */
 __global__ void deliver(const results a, double *potential, double *gradient, int inspected) {
-  int64_t row = a.begin + (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (row >= a.end || a.report[FMM_CUDA_BAD_DENSITY] != ~0ull || (inspected && a.report[FMM_CUDA_BAD_RESULT] != ~0ull)) return;
-  int64_t i = a.position[row];
-  bool finite = true;
-  for (int o = 0; o < a.outputs; o++)
-    for (int k = 0; k < a.derivatives; k++)
-      for (int c = 0; c < a.columns; c++) {
-        double value = result_of(a, i, o, k, c);
-        finite = finite && isfinite(value);
-        if (k == 0) potential[(row * a.outputs + o) * a.columns + c] = value;
-        else if (gradient) gradient[((row * a.outputs + o) * 3 + k - 1) * a.columns + c] = value;
-      }
-  if (!finite) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)row);
+  if (a.report[FMM_CUDA_BAD_DENSITY] != ~0ull || (inspected && a.report[FMM_CUDA_BAD_RESULT] != ~0ull)) return;
+  int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, potentials = a.rows * a.outputs * a.columns;
+  int slope = at >= potentials, columns = slope ? 3 * a.columns : a.columns, width = a.outputs * columns;
+  if (slope) at -= potentials;
+  if (slope && (!gradient || at >= 3 * potentials)) return;
+  int64_t row = at / width;
+  int in_row = (int)(at - row * width), output = in_row / columns, k = slope ? in_row % columns / a.columns + 1 : 0;
+  double value = result_of(a, a.position[row], output, k, in_row % a.columns);
+  (slope ? gradient : potential)[at] = value;
+  if (!isfinite(value)) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)row);
 }
 
 /* row, first: as in fmm_points. */
@@ -114,31 +132,50 @@ __global__ void add(int64_t n, double *sum, const double *term) {
 unsigned blocks_of(int64_t n) { return (unsigned)((n + THREADS - 1) / THREADS); }
 }
 
-cudaError_t fmm_cuda_gather(const fmm_gpu_plan *p, const double *d_input, cudaStream_t stream) {
-  if (p->n_sources == 0) return cudaSuccess;
+/* Whether some sums are in float: then densities are scaled. */
+static int has_single(const fmm_gpu_plan *p) {
   int single = 0;
   for (int i = 0; i < FMM_N_SUMS; i++) single |= p->sums[i].row_tile && p->sums[i].single;
+  return single;
+}
+
+cudaError_t fmm_cuda_gather(const fmm_gpu_plan *p, const double *d_input, cudaStream_t stream) {
+  if (p->n_sources == 0) return cudaSuccess;
   gather<<<blocks_of(p->n_sources), THREADS, 0, stream>>>(p->n_sources, p->d_source_row, p->d_source_first, p->components * p->columns, d_input,
-                                                          p->d_density, single, p->d_report);
-  if (single) make_scale<<<1, 1, 0, stream>>>(p->d_report, p->d_scale);
+                                                          p->d_density, has_single(p), p->d_report);
   return cudaGetLastError();
 }
 
-static results results_of(const fmm_gpu_plan *p, double factor, double gradient_factor, int64_t row_begin, int64_t row_end) {
-  return results{row_begin, row_end, p->n_targets, p->d_target_position, p->d_target_row, p->merged_targets ? p->d_target_first : NULL, p->outputs, p->gradient ? 4 : 1, p->columns, p->d_near,
-                 p->d_far, factor, gradient_factor, p->d_report};
+/* Sources that are the targets have their places, too, in d_target_position. */
+int fmm_cuda_can_scatter(const fmm_gpu_plan *p) { return p->same_points && !p->merged_sources; }
+cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *p, int64_t begin, int64_t end, cudaStream_t stream) {
+  if (begin >= end) return cudaSuccess;
+  scatter<<<blocks_of(end - begin), THREADS, 0, stream>>>(begin, end, p->n_sources, p->d_target_position, p->components * p->columns, p->d_density_input, p->d_density,
+                                                          has_single(p), p->d_report);
+  return cudaGetLastError();
 }
 
-cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, double factor, double gradient_factor, cudaStream_t stream) {
+cudaError_t fmm_cuda_scale(const fmm_gpu_plan *p, cudaStream_t stream) {
+  if (p->n_sources == 0 || !has_single(p)) return cudaSuccess;
+  make_scale<<<1, 1, 0, stream>>>(p->d_report, p->d_scale);
+  return cudaGetLastError();
+}
+
+static results results_of(const fmm_gpu_plan *p) {
+  return results{p->n_input_targets, p->n_targets, p->d_target_position, p->d_target_row, p->merged_targets ? p->d_target_first : NULL, p->outputs, p->gradient ? 4 : 1,
+                 p->columns, p->d_near, p->d_far, p->results.factor, p->results.gradient_factor, p->d_report};
+}
+
+cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, cudaStream_t stream) {
   if (p->n_targets == 0) return cudaSuccess;
-  inspect<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(results_of(p, factor, gradient_factor, 0, 0));
+  inspect<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(results_of(p));
   return cudaGetLastError();
 }
 
-cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, double factor, double gradient_factor, double *d_potential, double *d_gradient, int inspected, int64_t row_begin, int64_t row_end,
-                             cudaStream_t stream) {
-  if (row_begin >= row_end) return cudaSuccess;
-  deliver<<<blocks_of(row_end - row_begin), THREADS, 0, stream>>>(results_of(p, factor, gradient_factor, row_begin, row_end), d_potential, d_gradient, inspected);
+cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, int inspected, cudaStream_t stream) {
+  int64_t values = p->n_input_targets * p->outputs * p->columns * (p->results.gradient ? 4 : 1);
+  if (values == 0) return cudaSuccess;
+  deliver<<<blocks_of(values), THREADS, 0, stream>>>(results_of(p), p->results.potential, p->results.gradient, inspected);
   return cudaGetLastError();
 }
 

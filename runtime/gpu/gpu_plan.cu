@@ -38,7 +38,6 @@ void layout_points(fmm_gpu_plan *p, arena *a, int same) {
   take(a, &p->d_scale, 2);
   take(a, &p->d_near, p->n_targets * p->values * p->columns);
   take(a, &p->d_far, p->n_targets * p->values * p->columns);
-  take(a, &p->d_output, p->n_input_targets * p->values * p->columns);
 }
 
 void layout_operators(fmm_gpu_plan *p, arena *a, int level) {
@@ -82,7 +81,7 @@ void layout_boxes(fmm_gpu_plan *p, arena *a) {
   take(a, &p->d_column_box, p->n_columns);
   take(a, &p->d_child, 8 * p->n_up_columns);
   take(a, &p->d_parent, p->n_down_columns);
-  take(a, &p->d_tile_octant, p->n_down_columns / FMM_CUDA_TILE_BOXES);
+  take(a, &p->d_tile_octant, p->n_down_columns / FMM_GPU_TILE_BOXES);
 }
 
 void layout_v(fmm_gpu_plan *p, arena *a, int slab) {
@@ -221,7 +220,7 @@ fmm_status upload_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_st
   FMM_TRY(upload(p->d_column_box, t->column_box, p->n_columns));
   FMM_TRY(upload(p->d_child, t->child, 8 * p->n_up_columns));
   FMM_TRY(upload(p->d_parent, t->parent, p->n_down_columns));
-  FMM_TRY(upload(p->d_tile_octant, t->tile_octant, p->n_down_columns / FMM_CUDA_TILE_BOXES));
+  FMM_TRY(upload(p->d_tile_octant, t->tile_octant, p->n_down_columns / FMM_GPU_TILE_BOXES));
   for (int l = first_set(p); l < p->n_operator_levels; l++) {
     FMM_TRY(upload_matrices(p, state->operators, l));
     if (p->v_rows) FMM_TRY(upload_m2l(p, state->operators, l));
@@ -263,6 +262,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->n_input_sources = s->tree->sources.n_input, p->n_input_targets = s->tree->targets.n_input;
   p->merged_sources = s->tree->sources.first != NULL, p->merged_targets = s->tree->targets.first != NULL;
   p->n_boxes = s->tree->n_boxes;
+  p->same_points = s->tree->same_points;
   memcpy(p->params, s->params, sizeof(double) * (size_t)p->info->n_params);
   memcpy(p->precision, s->precision, sizeof p->precision);
   p->tolerance = s->tolerance;
@@ -324,10 +324,9 @@ fmm_status make_streams(fmm_gpu_plan *p, int sms) {
     if (p->green && i <= FMM_CUDA_TIGHT) FMM_TRY(fmm_cuda_green_stream(p->green, priority, &p->stream[i]));
     else CUDA_TRY(cudaStreamCreateWithPriority(&p->stream[i], cudaStreamNonBlocking, priority));
   }
-  cudaEvent_t *plain[] = {&p->ready, &p->tight_ready, &p->tight_done, &p->rest_done, &p->up_done, &p->check_sent, &p->inspected, &p->far_done, &p->near_done};
+  cudaEvent_t *plain[] = {&p->ready, &p->tight_ready, &p->tight_done, &p->rest_done, &p->up_done, &p->check_sent, &p->far_done, &p->near_done};
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) CUDA_TRY(cudaEventCreateWithFlags(plain[i], cudaEventDisableTiming));
   for (int i = 0; i < FMM_GPU_N_ARRAYS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->fetched[i], cudaEventDisableTiming));
-  for (int i = 0; i < FMM_CUDA_MAX_CHUNKS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->chunk_event[i], cudaEventDisableTiming));
   CUDA_TRY(cudaEventCreate(&p->origin));
   for (int i = 0; i < 2; i++) {
     for (int k = 0; k < FMM_N_PHASES; k++) CUDA_TRY(cudaEventCreate(&p->phase_event[k][i]));
@@ -410,13 +409,11 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
     for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
       if (p->stream[i]) cudaStreamSynchronize(p->stream[i]), cudaStreamDestroy(p->stream[i]);
     fmm_cuda_green_destroy(p->green);
-    cudaEvent_t plain[] = {p->origin, p->ready, p->tight_ready, p->tight_done, p->rest_done, p->up_done, p->check_sent, p->inspected, p->far_done, p->near_done};
+    cudaEvent_t plain[] = {p->origin, p->ready, p->tight_ready, p->tight_done, p->rest_done, p->up_done, p->check_sent, p->far_done, p->near_done};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
       if (plain[i]) cudaEventDestroy(plain[i]);
     for (int i = 0; i < FMM_GPU_N_ARRAYS; i++)
       if (p->fetched[i]) cudaEventDestroy(p->fetched[i]);
-    for (int i = 0; i < FMM_CUDA_MAX_CHUNKS; i++)
-      if (p->chunk_event[i]) cudaEventDestroy(p->chunk_event[i]);
     for (int i = 0; i < 2; i++) {
       for (int k = 0; k < FMM_N_PHASES; k++)
         if (p->phase_event[k][i]) cudaEventDestroy(p->phase_event[k][i]);

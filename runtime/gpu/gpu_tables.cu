@@ -206,11 +206,11 @@ int64_t down_columns(fmm_gpu_plan *p, const fmm_tree *tree, int64_t at, fmm_cuda
     for (int octant = 0; octant < 8; octant++) {
       for (int32_t b = tree->level_begin[level]; b < tree->level_begin[level + 1]; b++) {
         if (tree->octant[b] != octant || !has_targets(tree, b)) continue;
-        if ((at - first) % FMM_CUDA_TILE_BOXES == 0) t->tile_octant[(at - first) / FMM_CUDA_TILE_BOXES] = octant;
+        if ((at - first) % FMM_GPU_TILE_BOXES == 0) t->tile_octant[(at - first) / FMM_GPU_TILE_BOXES] = octant;
         t->parent[at - first] = tree->parent[b];
         t->column_box[at++] = b;
       }
-      while ((at - first) % FMM_CUDA_TILE_BOXES) t->parent[at - first] = -1, t->column_box[at++] = -1;
+      while ((at - first) % FMM_GPU_TILE_BOXES) t->parent[at - first] = -1, t->column_box[at++] = -1;
     }
     close_batch(p->down_batch, &p->n_down_batches, begin, at, level, 0);
   }
@@ -218,11 +218,11 @@ int64_t down_columns(fmm_gpu_plan *p, const fmm_tree *tree, int64_t at, fmm_cuda
 }
 
 fmm_status build_columns(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree) {
-  int64_t most_down = tree->n_boxes + (int64_t)8 * FMM_CUDA_TILE_BOXES * tree->n_levels;
+  int64_t most_down = tree->n_boxes + (int64_t)8 * FMM_GPU_TILE_BOXES * tree->n_levels;
   FMM_TRY(FMM_ALLOCATE(&t->column_box, 3 * (int64_t)tree->n_boxes + most_down, "GPU product columns"));
   FMM_TRY(FMM_ALLOCATE(&t->child, 8 * (int64_t)tree->n_boxes, "GPU children"));
   FMM_TRY(FMM_ALLOCATE(&t->parent, most_down, "GPU parents"));
-  FMM_TRY(FMM_ALLOCATE(&t->tile_octant, most_down / FMM_CUDA_TILE_BOXES + 1, "GPU tile octants"));
+  FMM_TRY(FMM_ALLOCATE(&t->tile_octant, most_down / FMM_GPU_TILE_BOXES + 1, "GPU tile octants"));
   int64_t at = leaf_columns(p, tree, 0, 0, t->column_box, p->leaf_batch, &p->n_leaf_batches);
   p->n_leaf_columns = at;
   at = up_columns(p, tree, at, t->column_box, t->child);

@@ -7,68 +7,8 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#include "runtime/generate.h"
+#include "problem.h"
 #include "runtime/gpu.h"
-#include "runtime/memory.h"
-
-enum { SAMPLES = 500 };
-static const fmm_schedule_kind schedules[] = {FMM_SCHEDULE_CPU, FMM_SCHEDULE_GPU, FMM_SCHEDULE_HYBRID1, FMM_SCHEDULE_HYBRID2, FMM_SCHEDULE_HYBRID3};
-enum { N_SCHEDULES = sizeof schedules / sizeof *schedules };
-
-typedef struct problem {
-  int n, outputs, components;
-  double *points, *densities, *potential, *gradient, *exact, *exact_gradient;
-  fmm_options options;
-  fmm_plan *plan;
-} problem;
-
-static double *values_of(int64_t n) {
-  double *values;
-  assert_ok(FMM_ALLOCATE_ZERO(&values, n, "test values"));
-  return values;
-}
-
-static void make(problem *p, const char *kernel, const char *distribution, const char *densities, int n, double tolerance, int gradient) {
-  *p = (problem){.n = n, .components = strcmp(kernel, "stokes") ? 1 : 3};
-  p->outputs = p->components;
-  p->points = values_of(3 * n);
-  p->densities = values_of(n * p->components);
-  p->potential = values_of(n * p->outputs);
-  p->gradient = values_of(3 * n * p->outputs);
-  p->exact = values_of(SAMPLES * p->outputs);
-  p->exact_gradient = values_of(3 * SAMPLES * p->outputs);
-  assert_ok(fmm_generate_points(distribution, n, 5, p->points, 1));
-  assert_ok(fmm_generate_densities(densities, n * p->components, 6, p->densities, 1));
-  assert_ok(fmm_options_init(&p->options));
-  p->options.kernel = kernel;
-  p->options.tolerance = tolerance;
-  p->options.gradient = gradient;
-  p->options.leaf_size = 60;
-  p->options.root_scale = 1;
-  p->options.density_sign = strcmp(densities, "unit") ? FMM_DENSITY_SIGNED : FMM_DENSITY_NONNEGATIVE;
-}
-
-static void release(problem *p) {
-  fmm_plan_destroy(&p->plan);
-  FMM_FREE(&p->points);
-  FMM_FREE(&p->densities);
-  FMM_FREE(&p->potential);
-  FMM_FREE(&p->gradient);
-  FMM_FREE(&p->exact);
-  FMM_FREE(&p->exact_gradient);
-}
-
-static void plan_for(problem *p, fmm_schedule_kind schedule) {
-  fmm_plan_destroy(&p->plan);
-  p->options.schedule = schedule;
-  assert_ok(fmm_plan_create(&p->plan, &p->options));
-  assert_ok(fmm_plan_set_points(p->plan, p->n, p->points, NULL, 0, NULL));
-}
-
-static void execute(problem *p) {
-  memset(p->potential, 0xff, sizeof(double) * (size_t)(p->n * p->outputs)); /* NaN */
-  assert_ok(fmm_plan_execute(p->plan, p->densities, p->potential, p->options.gradient ? p->gradient : NULL));
-}
 
 static double error_of(int64_t n, const double *exact, const double *value) {
   double error = 0, size = 0;
@@ -359,36 +299,120 @@ static void plans_run_in_several_threads_at_once(void **context) {
   }
 }
 
-/* An error at every CUDA call of set_points and execute, one after another: the right code, nothing leaked, and the next try works. */
+/* Arrays of results together, filled with what no result is. */
+static void mark_results(const problem *p) {
+  memset(p->potential, 0xa5, sizeof(double) * (size_t)p->n);
+  memset(p->gradient, 0xa5, sizeof(double) * (size_t)(3 * p->n));
+}
+static int is_marked(const double *values, int64_t n) {
+  const unsigned char *byte = (const unsigned char *)values;
+  for (size_t i = 0; i < sizeof(double) * (size_t)n; i++)
+    if (byte[i] != 0xa5) return 0;
+  return 1;
+}
+static int is_same(const double *a, const double *b, int64_t n) { return !memcmp(a, b, sizeof(double) * (size_t)n); }
+static int results_are(const problem *p, const double *right) { return is_same(right, p->potential, p->n) && is_same(right + p->n, p->gradient, 3 * p->n); }
+
+/* An error at every CUDA call of an execution, one after another: its code; results as they were, but for the one wait while the device writes page-locked
+ * arrays, which are whole then (locked: 0 none, 1 all, 2 the potentials); nothing of them is still being written; and the next execution is right. */
+static void fail_every_call(problem *p, const double *right, int locked, const char *name) {
+  int64_t first = fmm_gpu_call_count();
+  mark_results(p);
+  assert_ok(fmm_plan_execute(p->plan, p->densities, p->potential, p->gradient));
+  int64_t calls = fmm_gpu_call_count() - first;
+  if (!results_are(p, right)) fail_msg("%s: other bits", name);
+  assert_true(calls > 10);
+  for (int64_t nth = 1; nth <= calls; nth++) {
+    mark_results(p);
+    fmm_gpu_fail_at(nth);
+    assert_int_equal(fmm_plan_execute(p->plan, p->densities, p->potential, p->gradient), FMM_ERR_DEVICE);
+    fmm_gpu_fail_at(0);
+    int untouched = is_marked(p->potential, p->n) && is_marked(p->gradient, 3 * p->n), whole = is_same(right, p->potential, p->n) && (locked == 2 || is_same(right + p->n, p->gradient, 3 * p->n));
+    if (!untouched && !(locked && nth == calls && whole)) fail_msg("%s: call %d of %d failed and the results were touched", name, (int)nth, (int)calls);
+    mark_results(p);
+    assert_ok(fmm_plan_execute(p->plan, p->densities, p->potential, p->gradient));
+    if (!results_are(p, right)) fail_msg("%s: wrong after call %d of %d failed", name, (int)nth, (int)calls);
+  }
+}
+
+/* The same with arrays on the device, where what is left after a failure is not looked at. */
+static void fail_every_call_on_device(problem *p, fmm_schedule_kind schedule, const double *right) {
+  void *d_densities, *d_potential, *d_gradient;
+  size_t bytes = sizeof(double) * (size_t)p->n;
+  assert_ok(fmm_gpu_allocate(&d_densities, bytes));
+  assert_ok(fmm_gpu_allocate(&d_potential, bytes));
+  assert_ok(fmm_gpu_allocate(&d_gradient, 3 * bytes));
+  assert_ok(fmm_gpu_copy_now(d_densities, p->densities, bytes, NULL));
+  p->options.densities_space = p->options.results_space = FMM_MEMORY_DEVICE;
+  plan_for(p, schedule);
+  int64_t first = fmm_gpu_call_count();
+  assert_ok(fmm_plan_execute(p->plan, d_densities, d_potential, d_gradient));
+  int64_t calls = fmm_gpu_call_count() - first;
+  for (int64_t nth = 1; nth <= calls; nth++) {
+    fmm_gpu_fail_at(nth);
+    assert_int_equal(fmm_plan_execute(p->plan, d_densities, d_potential, d_gradient), FMM_ERR_DEVICE);
+    fmm_gpu_fail_at(0);
+    assert_ok(fmm_plan_execute(p->plan, d_densities, d_potential, d_gradient));
+    assert_ok(fmm_gpu_copy_now(p->potential, d_potential, bytes, NULL));
+    assert_ok(fmm_gpu_copy_now(p->gradient, d_gradient, 3 * bytes, NULL));
+    if (!results_are(p, right)) fail_msg("arrays on the device, schedule %d: wrong after call %d of %d failed", (int)schedule, (int)nth, (int)calls);
+  }
+  p->options.densities_space = p->options.results_space = FMM_MEMORY_HOST;
+  fmm_gpu_free(d_densities);
+  fmm_gpu_free(d_potential);
+  fmm_gpu_free(d_gradient);
+}
+
+/* Of set_points: the right code, nothing leaked, and the next try works. */
+static void fail_calls_of_set_points(problem *p) {
+  fmm_plan_destroy(&p->plan);
+  size_t held = fmm_memory_now();
+  for (int64_t nth = 1, failed = 1; failed; nth += 7) {
+    assert_ok(fmm_plan_create(&p->plan, &p->options));
+    fmm_gpu_fail_at(nth);
+    fmm_status status = fmm_plan_set_points(p->plan, p->n, p->points, NULL, 0, NULL);
+    fmm_gpu_fail_at(0);
+    failed = status != FMM_OK;
+    if (failed) assert_int_equal(status, FMM_ERR_DEVICE);
+    fmm_plan_destroy(&p->plan);
+    assert_int_equal(fmm_memory_now(), held);
+  }
+}
+
 static void a_failing_cuda_call_is_reported_and_survived(void **context) {
+  static const char *const names[] = {"pageable arrays", "page-locked arrays", "page-locked potentials"};
   problem p;
-  make(&p, "laplace", "ellipsoid", "unit", 3000, 1e-3, 0);
+  make(&p, "laplace", "ellipsoid", "unit", 3000, 1e-3, 1);
+  double *right = values_of(4 * p.n), *const array[3] = {p.densities, p.potential, p.gradient};
+  size_t bytes = sizeof(double) * (size_t)p.n;
   for (int i = 1; i < N_SCHEDULES; i += 3) { /* gpu, hybrid3 */
     plan_for(&p, schedules[i]);
     execute(&p);
-    int64_t first = fmm_gpu_call_count();
-    execute(&p);
-    int64_t calls = fmm_gpu_call_count() - first;
-    assert_true(calls > 10);
-    for (int64_t nth = 1; nth <= calls; nth++) {
-      fmm_gpu_fail_at(nth);
-      assert_int_equal(fmm_plan_execute(p.plan, p.densities, p.potential, NULL), FMM_ERR_DEVICE);
-      fmm_gpu_fail_at(0);
-      execute(&p);
+    memcpy(right, p.potential, bytes), memcpy(right + p.n, p.gradient, 3 * bytes);
+    for (int locked = 0; locked < 3; locked++) {
+      for (int k = 0; k < 3; k++)
+        if (locked == 1 || (locked == 2 && k == 1)) assert_ok(fmm_gpu_register(array[k], (k == 2 ? 3 : 1) * bytes));
+      fail_every_call(&p, right, schedules[i] == FMM_SCHEDULE_GPU ? locked : 0, names[locked]);
+      for (int k = 0; k < 3; k++)
+        if (locked == 1 || (locked == 2 && k == 1)) fmm_gpu_unregister(array[k]);
     }
-    fmm_plan_destroy(&p.plan);
-    size_t held = fmm_memory_now();
-    for (int64_t nth = 1, failed = 1; failed; nth += 7) {
-      assert_ok(fmm_plan_create(&p.plan, &p.options));
-      fmm_gpu_fail_at(nth);
-      fmm_status status = fmm_plan_set_points(p.plan, p.n, p.points, NULL, 0, NULL);
-      fmm_gpu_fail_at(0);
-      failed = status != FMM_OK;
-      if (failed) assert_int_equal(status, FMM_ERR_DEVICE);
-      fmm_plan_destroy(&p.plan);
-      assert_int_equal(fmm_memory_now(), held);
-    }
+    fail_every_call_on_device(&p, schedules[i], right);
+    fail_calls_of_set_points(&p);
   }
+  FMM_FREE(&right);
+  release(&p);
+}
+
+/* Of one leaf: the frame's calls and the four of U, its marks among them. What a plan assumes where nothing is calibrated. */
+static void an_evaluation_calls_the_driver_as_often_as_is_assumed(void **context) {
+  problem p;
+  make(&p, "laplace", "uniform", "unit", 1000, 1e-6, 0);
+  p.options.leaf_size = p.n;
+  plan_for(&p, FMM_SCHEDULE_GPU);
+  execute(&p);
+  int64_t first = fmm_gpu_call_count();
+  execute(&p);
+  assert_int_equal(fmm_gpu_call_count() - first, FMM_GPU_FRAME_CALLS + 4);
   release(&p);
 }
 
@@ -423,6 +447,7 @@ int main(void) {
       cmocka_unit_test(a_part_of_the_device_gives_the_same_bits),
       cmocka_unit_test(plans_run_in_several_threads_at_once),
       cmocka_unit_test(a_failing_cuda_call_is_reported_and_survived),
+      cmocka_unit_test(an_evaluation_calls_the_driver_as_often_as_is_assumed),
       cmocka_unit_test(too_small_a_cap_is_an_error_or_another_schedule),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
