@@ -1,5 +1,5 @@
 /* The vectorised kernels of one instruction set and accuracy, for every pair interaction of the list. Included once by each of
- * pair_full.c, pair_reduced.c, pair_single.c, pair_coarse.c, which define FMM_PAIR_VARIANT and the accuracy (vector.h).
+ * pair_full.c, pair_near.c, pair_reduced.c, pair_single.c, pair_coarse.c, which define FMM_PAIR_VARIANT and the accuracy (vector.h).
  * Lanes are over targets: a few vectors of targets stay in registers while the sources are broadcast one after another.
  *
  * Of radial pairs the distance and the root's estimate are taken AHEAD sources before they are used. One pair is a chain of some 45 cycles'

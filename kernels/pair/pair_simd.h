@@ -56,7 +56,7 @@ typedef struct fmm_pair_convert {
 } fmm_pair_convert;
 extern const fmm_pair_convert fmm_pair_convert_plain, fmm_pair_convert_avx2, fmm_pair_convert_avx512;
 
-#define FMM_PAIR_TABLES(X) X(full) X(reduced) X(single) X(coarse)
+#define FMM_PAIR_TABLES(X) X(full) X(near) X(reduced) X(single) X(coarse)
 #define FMM_PAIR_DECLARE_TABLE(accuracy)                                                        \
   extern const fmm_pair_kernels fmm_pair_kernels_##accuracy##_plain[], fmm_pair_kernels_##accuracy##_avx2[], \
       fmm_pair_kernels_##accuracy##_avx512[];

@@ -1,5 +1,5 @@
 /* Vectors of one instruction set and value type by GCC vector extensions, with the functions they lack: reciprocal square root,
- * exponential, sums over lanes. Included with FMM_SINGLE defined for float, else double; FMM_REDUCED and FMM_COARSE drop accuracy (pair_sums.h).
+ * exponential, sums over lanes. Included with FMM_SINGLE defined for float, else double; FMM_NEAR, FMM_REDUCED and FMM_COARSE drop accuracy (pair_sums.h).
  *
  * Reciprocal square root: hardware estimate y with h = 1 - r2 y^2, then y (1-h)^(-1/2) by its series, as many terms as the estimate
  * needs: |h| <= 2^-10.4 (AVX2: rsqrtps, 1.5*2^-12) or 2^-13 (AVX-512: rsqrt14); (1-h)^(-1/2) = 1 + h/2 + 3h^2/8 + 5h^3/16 + 35h^4/128...
@@ -63,6 +63,8 @@ VECTOR_FUNCTION fmm_vector rsqrt_refine(fmm_vector r2, fmm_vector y) {
   return y;
 #elif defined(FMM_SINGLE) || defined(FMM_REDUCED)
   return y + (y * vector_constant(0.5)) * h;
+#elif defined(FMM_NEAR)
+  return y + (y * h) * (vector_constant(0.5) + h * vector_constant(0.375));
 #elif defined(FMM_SIMD_AVX512_BUILD)
   return y + (y * h) * (vector_constant(0.5) + h * (vector_constant(0.375) + h * vector_constant(0.3125)));
 #else
