@@ -88,7 +88,7 @@ typedef struct gathered {
 /* Adds what was gathered; the lanes beyond it have no density and lie where the last point does. */
 static void add_gathered(const fmm_pair_sum *sum, gathered *g, int chunk, fmm_pair_lattice_call *call) {
   if (!g->n) return;
-  for (int i = g->n; i % FMM_PAIR_MAX_LANES; i++) {
+  for (int i = g->n; i < FMM_PAIR_BLOCK && i % FMM_PAIR_MAX_LANES; i++) {
     for (int axis = 0; axis < 3; axis++) g->point[axis][i] = g->point[axis][g->n - 1];
     for (int c = 0; c < chunk_columns[chunk]; c++) g->density[c][i] = 0;
   }

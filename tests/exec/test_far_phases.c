@@ -109,8 +109,8 @@ static void whole_evaluations_match_direct_sums(void **state) {
   static const struct { const char *distribution, *pair; int order; double bound; } cases[] = {
       {"uniform", "laplace", 6, 1e-5}, {"ellipsoid", "laplace", 10, 1e-8}, {"plummer", "laplace", 14, 1e-11}, {"sphere", "stokes", 6, 2e-4}, {"uniform", "yukawa", 7, 3e-6}};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-    far_scene s;
-    double error[2];
+    far_scene s = {0};
+    double error[2] = {INFINITY, INFINITY};
     assert_ok(far_scene_create(&s, &(far_scene_options){.distribution = cases[k].distribution, .densities = "signed", .pair = cases[k].pair, .n = 3000,
                                                         .leaf_size = 40, .order = cases[k].order, .columns = 1, .gradient = 1, .threads = 2, .tolerance = 1e-14}));
     const fmm_phase_impl *const all[] = {&fmm_up_cpu, &fmm_vlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu, &fmm_wlist_cpu, &fmm_ulist_cpu};
