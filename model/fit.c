@@ -14,7 +14,7 @@ static const double most_launches = 0.5;
 
 /* Of the run that comes nearest to the roofline at least this part is the roofline's. Without it the other unknowns may take all of a narrow sweep's
  * times, and nothing is left that grows with the work of larger ones: 16 cores once gave U in float a constant of 0.02, by which direct sums of 100,000
- * points seemed the fastest way (3 s where the method takes 0.04). */
+ * points seemed the fastest way (3 s where the method takes 0.07). */
 static const double least_of_roofline = 0.5;
 
 /* Normal equations of  sum (x . features / t - (1 - (launches_s + least * roofline_s) / t))^2, scaled so that the matrix has ones on its diagonal (or

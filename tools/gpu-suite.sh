@@ -38,8 +38,9 @@ block() { # title, command...
   say ""
   say "## $title"
   say '```'
-  say "\$ ${shown:-${*//$build\//}}"
-  if [ "$(type -t "$1")" = function ]; then "$@"; else timeout 240 "$@"; fi 2>&1 | tail -60 | tee -a "$report"
+  local line=${shown:-${*//$build\//}}
+  say "\$ ${line//$out\//OUT/}" # no path of one machine in the report
+  if [ "$(type -t "$1")" = function ]; then "$@"; else timeout 240 "$@"; fi 2>&1 | sed "s|$out/|OUT/|g" | tail -60 | tee -a "$report"
   local rc=${PIPESTATUS[0]}
   say '```'
   [ "$rc" -eq 0 ] || failed="$failed; $title (exit $rc)"

@@ -86,14 +86,12 @@ int fmm_densities_in_phase(int64_t n, int columns, const double *densities) {
   for (int c = 0; c < columns; c++) {
     double sum = 0, squares = 0, largest = 0;
     for (int64_t i = 0; i < n; i++) largest = fmax(largest, densities[i * columns + c]);
-    for (int64_t i = 0; i < n && largest > 0; i++) {
-      double s = densities[i * columns + c] / largest;
+    for (int64_t i = 0; i < n; i++) {
+      double s = densities[i * columns + c] / (largest > 0 ? largest : 1);
       if (!(s >= 0)) return 0;
       sum += s, squares += s * s;
     }
-    for (int64_t i = 0; i < n && largest == 0; i++)
-      if (!(densities[i * columns + c] >= 0)) return 0;
-    if (largest > 0 && sum * sum < squares * fmin(ENOUGH, n / 4.0)) return 0;
+    if (sum * sum < squares * fmin(ENOUGH, n / 4.0)) return 0;
   }
   return 1;
 }
