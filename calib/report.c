@@ -44,17 +44,18 @@ static void add_rates(writer *w, const fmm_device_rates *d, int is_gpu) {
 
 static void add_constants(writer *w, const fmm_device_rates *d) {
   static const char *const precisions[FMM_N_PRECISIONS] = {"double", "single"};
-  add(w, "\n  %-6s %-9s %9s %12s %10s %9s   %-28s %5s %9s\n", "phase", "precision", "constant", "ns an entry", "ns a KiB", "us a level", "error on held-out runs", "fit",
+  add(w, "\n  %-6s %-9s %9s %12s %10s %9s %8s   %-28s %5s %9s\n", "phase", "precision", "constant", "ns an entry", "ns a KiB", "us a level", "gradient", "error on held-out runs", "fit",
       "held out");
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int k = 0; k < FMM_N_PRECISIONS; k++) {
       const fmm_constant *c = &d->constant[phase][k];
+      double gradient = c->gradient > 0 ? c->gradient : 1;
       add(w, "  %-6s %-9s ", fmm_phase_names[phase], precisions[k]);
       if (!(c->value > 0)) add(w, "%9s\n", "not measured");
-      else if (!c->n_fit) add(w, "%9.2f %12.1f %10.1f %9.1f   not fitted\n", c->value, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s);
+      else if (!c->n_fit) add(w, "%9.2f %12.1f %10.1f %9.1f %8.2f   not fitted\n", c->value, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s, gradient);
       else
-        add(w, "%9.2f %12.1f %10.1f %9.1f   median %4.1f %%, 90th %5.1f %% %6d %9d\n", c->value, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s,
-            100 * c->median_error, 100 * c->p90_error, c->n_fit, c->n_held_out);
+        add(w, "%9.2f %12.1f %10.1f %9.1f %8.2f   median %4.1f %%, 90th %5.1f %% %6d %9d\n", c->value, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s,
+            gradient, 100 * c->median_error, 100 * c->p90_error, c->n_fit, c->n_held_out);
     }
 }
 

@@ -23,15 +23,21 @@ void fmm_samples_free(fmm_samples *samples) {
   *samples = (fmm_samples){0};
 }
 
-/* one: room for all samples. Nothing to fit is no failure. */
-static fmm_status fit_cell(const fmm_samples *samples, fmm_device device, int phase, int precision, fmm_sample *one, fmm_constant *constant) {
+/* The samples of one phase and precision, into one[]; how many. */
+static int select_samples(const fmm_samples *samples, fmm_device device, int phase, int precision, int gradient, fmm_sample *one) {
   int n = 0;
   for (int i = 0; i < samples->n; i++) {
     const fmm_sweep_sample *s = &samples->sample[i];
-    if ((int)s->phase == phase && s->device == device && s->precision == precision) one[n++] = s->sample;
+    if ((int)s->phase == phase && s->device == device && s->precision == precision && s->gradient == gradient) one[n++] = s->sample;
   }
+  return n;
+}
+
+/* one: room for all samples. Nothing to fit is no failure. */
+static fmm_status fit_cell(const fmm_samples *samples, fmm_device device, int phase, int precision, fmm_sample *one, fmm_constant *constant) {
   fmm_constant fitted = {0};
-  fmm_status status = fmm_fit_constant(n, one, &fitted);
+  fmm_status status = fmm_fit_constant(select_samples(samples, device, phase, precision, 0, one), one, &fitted);
+  if (status == FMM_OK && fmm_phase_makes_results[phase]) status = fmm_fit_gradient(select_samples(samples, device, phase, precision, 1, one), one, &fitted);
   if (status != FMM_OK && status != FMM_ERR_ARGUMENT) return status;
   *constant = status == FMM_OK ? fitted : (fmm_constant){0};
   return FMM_OK;

@@ -11,10 +11,11 @@
 
 enum { FEWEST_CASES = 3, REPEATS = 3, SEED = 1 };
 
-static fmm_options options_of(const fmm_sweep_case *c, const fmm_machine *rates, fmm_device device, int threads, fmm_precision precision) {
+static fmm_options options_of(const fmm_sweep_case *c, const fmm_machine *rates, fmm_device device, int threads, fmm_precision precision, int gradient) {
   fmm_options o;
   fmm_options_init(&o);
   o.order = c->order;
+  o.gradient = gradient;
   o.leaf_size = c->leaf_size;
   o.root_scale = 1;
   o.precision = precision;
@@ -30,7 +31,7 @@ static fmm_options options_of(const fmm_sweep_case *c, const fmm_machine *rates,
 /* What the model sees of one phase of a plan. */
 static fmm_sweep_sample features(const fmm_plan *plan, fmm_phase phase) {
   const fmm_setup *s = plan->setup;
-  fmm_sweep_sample f = {.phase = phase, .device = s->info.device[phase], .precision = fmm_precision_index(s->state.precision[phase])};
+  fmm_sweep_sample f = {.phase = phase, .device = s->info.device[phase], .precision = fmm_precision_index(s->state.precision[phase]), .gradient = s->counts.gradient};
   f.work = s->counts.total[fmm_work_on(phase, f.device)];
   f.sample.roofline_s = fmm_phase_roofline_s(&plan->machine, f.device, plan->pair->info, &s->counts, phase, f.precision);
   f.sample.entries = f.work.entries;
@@ -40,21 +41,24 @@ static fmm_sweep_sample features(const fmm_plan *plan, fmm_phase phase) {
   return f;
 }
 
+/* What a combination is evaluated from and into; results: the potentials, then the gradients. */
+typedef struct arrays { double *points, *densities, *results; } arrays;
+
 /* On the GPU phases are timed one after the other, not as a normal execution overlaps them. */
-static fmm_status execute_once(fmm_plan *plan, const double *densities, double *potential, double seconds[FMM_N_PHASES]) {
-  if (plan->setup->gpu) return fmm_gpu_phases_apart(plan->setup, densities, potential, seconds);
-  FMM_TRY(fmm_plan_execute(plan, densities, potential, NULL));
+static fmm_status execute_once(fmm_plan *plan, const arrays *a, double seconds[FMM_N_PHASES]) {
+  if (plan->setup->gpu) return fmm_gpu_phases_apart(plan->setup, a->densities, a->results, seconds);
+  FMM_TRY(fmm_plan_execute(plan, a->densities, a->results, plan->setup->counts.gradient ? a->results + plan->setup->counts.n_targets : NULL));
   memcpy(seconds, plan->setup->info.phase_measured_s, sizeof plan->setup->info.phase_measured_s);
   return FMM_OK;
 }
 
 /* Seconds of every phase, seconds[phase][run]: one execution to warm up, then repeats until *n of them or patience_s are spent; when the warm-up took
  * longer than that, it has to do. */
-static fmm_status execute(fmm_plan *plan, const double *densities, double *potential, double patience_s, double seconds[FMM_N_PHASES][REPEATS], int *n) {
+static fmm_status execute(fmm_plan *plan, const arrays *a, double patience_s, double seconds[FMM_N_PHASES][REPEATS], int *n) {
   double start = fmm_now_s(), once[FMM_N_PHASES];
   *n = 0;
   for (int run = 0; run <= REPEATS; run++) {
-    FMM_TRY(execute_once(plan, densities, potential, once));
+    FMM_TRY(execute_once(plan, a, once));
     double spent = fmm_now_s() - start;
     if (run == 0 && spent < patience_s) continue;
     for (int phase = 0; phase < FMM_N_PHASES; phase++) seconds[phase][*n] = once[phase];
@@ -65,10 +69,10 @@ static fmm_status execute(fmm_plan *plan, const double *densities, double *poten
 }
 
 /* The fastest run of every phase that has work becomes a sample: as in the benchmarks, other work on the node only adds time. */
-static fmm_status measure(fmm_plan *plan, const double *densities, double *potential, double patience_s, int held_out, fmm_samples *samples) {
+static fmm_status measure(fmm_plan *plan, const arrays *a, double patience_s, int held_out, fmm_samples *samples) {
   double seconds[FMM_N_PHASES][REPEATS];
   int n;
-  FMM_TRY(execute(plan, densities, potential, patience_s, seconds, &n));
+  FMM_TRY(execute(plan, a, patience_s, seconds, &n));
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
     fmm_sweep_sample s = features(plan, (fmm_phase)phase);
     s.run = samples->n_runs;
@@ -83,31 +87,33 @@ static fmm_status measure(fmm_plan *plan, const double *densities, double *poten
 /* What a sweep runs with: machine, threads, patience with one plan's executions. */
 typedef struct sweep { const fmm_machine *rates; fmm_device device; int threads; double patience_s; fmm_samples *samples; } sweep;
 
-static fmm_status run_precision(const sweep *w, const fmm_sweep_case *c, fmm_precision precision, const double *points, const double *densities,
-                                double *potential) {
-  fmm_options options = options_of(c, w->rates, w->device, w->threads, precision);
+static fmm_status run_options(const sweep *w, const fmm_sweep_case *c, const fmm_options *options, const arrays *a) {
   fmm_plan *plan = NULL;
-  fmm_status status = fmm_plan_create_with(&plan, &options, w->rates);
-  if (status == FMM_OK) status = fmm_plan_set_points(plan, c->n_points, points, NULL, 0, NULL);
-  if (status == FMM_OK) status = measure(plan, densities, potential, w->patience_s, c->held_out, w->samples);
+  fmm_status status = fmm_plan_create_with(&plan, options, w->rates);
+  if (status == FMM_OK) status = fmm_plan_set_points(plan, c->n_points, a->points, NULL, 0, NULL);
+  if (status == FMM_OK) status = measure(plan, a, w->patience_s, c->held_out, w->samples);
   fmm_plan_destroy(&plan);
   return status;
 }
 
 static fmm_status run_case(const sweep *w, const fmm_sweep_case *c) {
-  double *points = NULL, *densities = NULL, *potential = NULL;
+  static const fmm_precision precisions[] = {FMM_PRECISION_DOUBLE, FMM_PRECISION_SINGLE};
+  arrays a = {0};
   fmm_status status;
-  FMM_CHECK(FMM_ALLOCATE(&points, 3 * c->n_points, "the points of the sweep"));
-  FMM_CHECK(FMM_ALLOCATE(&densities, c->n_points, "the densities of the sweep"));
-  FMM_CHECK(FMM_ALLOCATE(&potential, c->n_points, "the potentials of the sweep"));
-  FMM_CHECK(fmm_generate_points(c->distribution, c->n_points, SEED, points, w->threads));
-  FMM_CHECK(fmm_generate_densities("unit", c->n_points, SEED, densities, w->threads));
-  FMM_CHECK(run_precision(w, c, FMM_PRECISION_DOUBLE, points, densities, potential));
-  FMM_CHECK(run_precision(w, c, FMM_PRECISION_SINGLE, points, densities, potential));
+  FMM_CHECK(FMM_ALLOCATE(&a.points, 3 * c->n_points, "the points of the sweep"));
+  FMM_CHECK(FMM_ALLOCATE(&a.densities, c->n_points, "the densities of the sweep"));
+  FMM_CHECK(FMM_ALLOCATE(&a.results, (c->gradient ? 4 : 1) * c->n_points, "the results of the sweep"));
+  FMM_CHECK(fmm_generate_points(c->distribution, c->n_points, SEED, a.points, w->threads));
+  FMM_CHECK(fmm_generate_densities("unit", c->n_points, SEED, a.densities, w->threads));
+  for (int gradient = 0; gradient <= c->gradient; gradient++)
+    for (int k = 0; k < 2; k++) {
+      fmm_options options = options_of(c, w->rates, w->device, w->threads, precisions[k], gradient);
+      FMM_CHECK(run_options(w, c, &options, &a));
+    }
 done:
-  FMM_FREE(&points);
-  FMM_FREE(&densities);
-  FMM_FREE(&potential);
+  FMM_FREE(&a.points);
+  FMM_FREE(&a.densities);
+  FMM_FREE(&a.results);
   return status;
 }
 

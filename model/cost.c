@@ -1,31 +1,45 @@
 /* The cost table: roofline of each phase and level on each device, times the fitted constant, plus entries and launches.
  * Compute time of pairs follows Choi et al. 2014, eq. 6: the profile has the effective peak of the Laplace pair sum (11 flops in 7 + r
  * instructions) and the multiply-add peak (2 flops an instruction), which give r, the cost of the reciprocal square root; another pair
- * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time. */
+ * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time. The CPU's U list sums pairs of leaves in both directions at once
+ * where that wins (kernels/pair/pair_both.h): then each interaction has half of what both share, difference, square and root, its own other
+ * instructions, and a load and a store for every two of its values. */
 #include <math.h>
 #include <string.h>
 
+#include "kernels/pair/pair_both.h"
 #include "model/model.h"
 
 static const double laplace_flops = 11, laplace_instructions = 7; /* Choi et al. 2014, section 4.2.2 */
 
-static double seconds_a_pair(const fmm_device_rates *d, double instructions, int precision) {
+typedef struct instructions { double plain, roots; } instructions;
+
+static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int precision) {
   double laplace_s = laplace_flops / d->pair_flops_per_s[precision].value;
   double rsqrt = d->fma_flops_per_s[precision].value / 2 * laplace_s - laplace_instructions;
-  if (!(rsqrt > 1)) rsqrt = 1; /* pairs faster than one instruction each root: sums in both directions at once */
-  return laplace_s * (instructions + rsqrt) / (laplace_instructions + rsqrt);
+  if (!(rsqrt > 1)) rsqrt = 1; /* a rate that no root leaves room for */
+  return laplace_s * (pair.plain + pair.roots * rsqrt) / (laplace_instructions + rsqrt);
 }
+
+static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, int gradient, int may_be_both) {
+  const double shared = 6; /* three differences, a multiplication and two multiply-adds */
+  double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
+  int both = may_be_both && counts->same_points && counts->n_leaves > 1 && fmm_pair_prefers_both(pair, gradient, counts->n_columns);
+  return both ? (instructions){shared / 2 + (one - shared) + values, 0.5} : (instructions){one, 1};
+}
+
+const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1, [FMM_PHASE_WLIST] = 1, [FMM_PHASE_DOWN] = 1};
 
 double fmm_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
                       int precision) {
   const fmm_device_rates *d = &machine->device[device];
-  int makes_results = phase == FMM_PHASE_ULIST || phase == FMM_PHASE_WLIST || phase == FMM_PHASE_DOWN;
-  int gradient = counts->gradient && makes_results, cheap = phase == FMM_PHASE_ULIST || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
+  int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
   int pairs_in = cheap ? precision : 0, products_in = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? precision : 0;
   double compute = work->flops / d->fma_flops_per_s[products_in].value;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
     double pair_flops = work->pairs * fmm_pair_flops(pair, gradient, counts->n_columns);
-    compute = work->pairs * seconds_a_pair(d, fmm_pair_instructions(pair, gradient, counts->n_columns), pairs_in) +
+    instructions each = instructions_a_pair(pair, counts, gradient, phase == FMM_PHASE_ULIST && device == FMM_DEVICE_CPU);
+    compute = work->pairs * seconds_a_pair(d, each, pairs_in) +
               fmax(work->flops - pair_flops, 0) / d->fma_flops_per_s[products_in].value;
   }
   return fmax(compute, work->bytes / (precision + 1) / d->memory_bytes_per_s.value);
@@ -60,11 +74,11 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   fmm_constant c = usable_constant(d, phase, precision);
   fmm_cost cost = {.feasible = 1, .p90_error = c.p90_error};
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
-  double launch_s = d->launch_s.value + c.launch_s;
+  double launch_s = d->launch_s.value + c.launch_s, gradient = counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1;
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
     const fmm_work *work = &counts->level[fmm_work_on((fmm_phase)phase, (fmm_device)device)][level];
     double limit = fmm_roofline_s(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision);
-    double seconds = c.value * limit + c.entry_s * work->entries + c.byte_s * work->bytes / (precision + 1) + (a_level && work->entries > 0 ? launch_s : 0);
+    double seconds = gradient * (c.value * limit + c.entry_s * work->entries + c.byte_s * work->bytes / (precision + 1)) + (a_level && work->entries > 0 ? launch_s : 0);
     table->level_s[phase][level][device][precision] = seconds;
     cost.limit_s += limit;
     cost.seconds += seconds;

@@ -140,3 +140,18 @@ fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *cons
   *constant = c;
   return FMM_OK;
 }
+
+fmm_status fmm_fit_gradient(int n, const fmm_sample *samples, fmm_constant *constant) {
+  double *ratio;
+  int count = 0;
+  FMM_TRY(FMM_ALLOCATE(&ratio, n, "the runs with gradients"));
+  for (int i = 0; i < n; i++) {
+    const fmm_sample *s = &samples[i];
+    double launches = s->launches_s + constant->launch_s * s->launches, foretold = fmm_fit_predict(constant, s) - launches;
+    if (usable(s) && foretold > 0 && launches <= most_launches * s->seconds) ratio[count++] = (s->seconds - launches) / foretold;
+  }
+  qsort(ratio, (size_t)count, sizeof *ratio, ascending);
+  constant->gradient = count ? (ratio[(count - 1) / 2] + ratio[count / 2]) / 2 : 0;
+  FMM_FREE(&ratio);
+  return FMM_OK;
+}

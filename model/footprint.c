@@ -43,9 +43,9 @@ static double device_operators(const fmm_counts *c, const fmm_pair_info *pair, d
 
 /* Mates, places and halos of the U list (kernels/ulist/ulist_groups.h). Leaves that fill d dimensions have 3^d neighbours; a group of m^d leaves
  * has half of the layer around it in its halo, the layer being thinner by those groups that lie at the border. */
-static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair, fmm_precision precision) {
+static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair) {
   double entries = c->total[FMM_PHASE_ULIST].entries, leaves = (double)c->n_leaves, points = (double)c->n_targets;
-  if (!c->same_points || !fmm_pair_prefers_both(pair, c->gradient, c->n_columns, fmm_precision_index(precision))) return 0;
+  if (!c->same_points || !fmm_pair_prefers_both(pair, c->gradient, c->n_columns)) return 0;
   if (entries < 2 * leaves) return 8 * entries;
   double groups = fmax(1, fmin(leaves, fmin(128, points / 2048))), d = log(entries / leaves) / log(3);
   double edge = pow(leaves / groups, 1 / d), layer = pow(1 + 2 * (1 - pow(groups, -1 / d)) / edge, d) - 1;
@@ -98,7 +98,7 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   f.lists = list_bytes(c);
   f.planes = (double)c->n_sources * (fmm_source_bytes(&what) - 24) + (double)c->n_targets * (fmm_target_bytes(&what) - 24);
   int v_single = precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE;
-  if (gpu_fraction[FMM_PHASE_ULIST] < 1) f.workspace += ulist_bytes(c, pair, precision[FMM_PHASE_ULIST]);
+  if (gpu_fraction[FMM_PHASE_ULIST] < 1) f.workspace += ulist_bytes(c, pair);
   if (has_far_field(c)) {
     int sets = pair->has_degree ? 1 : c->n_levels;
     f.expansions = 3 * (double)c->n_boxes * box.box_bytes;

@@ -5,14 +5,15 @@
 #define FMM_MACHINE_H
 #include "runtime/status.h"
 
-enum { FMM_PROFILE_SCHEMA = 3, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2 }; /* double, single (mixed uses single's rates) */
+enum { FMM_PROFILE_SCHEMA = 4, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2 }; /* double, single (mixed uses single's rates) */
 
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
 /* Fitted per phase, device and precision: seconds = value * roofline + entry_s * entries + byte_s * bytes + (launch + launch_s) * launches
  * (model/cost.c). value: 1 is ideal, 0: not measured yet; the others are what the roofline leaves out: overhead of a list entry or box, memory
- * traffic that arithmetic does not hide, overhead of a level; 0 where the fit found none. errors: |predicted - measured| / measured over the
+ * traffic that arithmetic does not hide, overhead of a level; 0 where the fit found none. gradient: factor on all but the launches where results have
+ * gradients, measured after the fit; 0: not measured, taken for 1. errors: |predicted - measured| / measured over the
  * n_held_out runs kept out of the fit. */
-typedef struct fmm_constant { double value, entry_s, byte_s, launch_s, median_error, p90_error; int n_fit, n_held_out; } fmm_constant;
+typedef struct fmm_constant { double value, entry_s, byte_s, launch_s, gradient, median_error, p90_error; int n_fit, n_held_out; } fmm_constant;
 
 typedef struct fmm_device_rates {
   int present;

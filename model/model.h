@@ -27,6 +27,7 @@ typedef struct fmm_cost_table {
   double sum_s;      /* CPU seconds to add the two devices' results: two read, one written */
 } fmm_cost_table;
 
+extern const unsigned char fmm_phase_makes_results[FMM_N_PHASES]; /* U, W, down: those that gradients concern */
 /* Seconds that the hardware allows for this work (C = 1): the larger of compute and memory. Compute is pairs at the pair rate and other flops at
  * the multiply-add peak, one after the other; the pair rate of a kernel follows from Laplace's by instructions a pair (eq. 6). Single: half the bytes; what is in
  * single besides are pairs (onto and from surfaces up to the order where that serves) and V's products on the CPU; all other products are double. */
@@ -58,7 +59,10 @@ typedef struct fmm_sample { double roofline_s, entries, bytes, launches, launche
  * ones (over all, when none is). Few samples fit fewer constants: up to two value alone, up to five one more, up to eight two more.
  * Runs that are launches for more than half are left out where others are. FMM_ERR_ARGUMENT without usable samples. */
 fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *constant);
-/* What the model says for a sample. */
+/* Sets the constants' factor for gradients: the median of measured over foretold, launches left out on both sides, over samples of runs with gradients
+ * that are not launches for more than half; 0 (not measured) without any. */
+fmm_status fmm_fit_gradient(int n, const fmm_sample *samples, fmm_constant *constant);
+/* What the model says for a sample, without gradients. */
 double fmm_fit_predict(const fmm_constant *constant, const fmm_sample *sample);
 
 /* Which precision index (0 double, 1 single) a plan's precision uses. */

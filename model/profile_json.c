@@ -23,6 +23,7 @@ static const field device_fields[] = {FIELD(fmm_device_rates, present, BOOLEAN),
 static const field rate_fields[] = {FIELD(fmm_rate, value, NUMBER), FIELD(fmm_rate, spread, NUMBER), {0}};
 static const field constant_fields[] = {FIELD(fmm_constant, value, NUMBER),        FIELD(fmm_constant, entry_s, NUMBER),
                                         FIELD(fmm_constant, byte_s, NUMBER),       FIELD(fmm_constant, launch_s, NUMBER),
+                                        FIELD(fmm_constant, gradient, NUMBER),
                                         FIELD(fmm_constant, median_error, NUMBER), FIELD(fmm_constant, p90_error, NUMBER),
                                         FIELD(fmm_constant, n_fit, INTEGER),       FIELD(fmm_constant, n_held_out, INTEGER), {0}};
 static const field device_rates[] = {FIELD(fmm_device_rates, memory_bytes_per_s, NUMBER), FIELD(fmm_device_rates, launch_s, NUMBER),

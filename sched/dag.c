@@ -9,7 +9,6 @@ const unsigned char fmm_phase_depends[FMM_N_PHASES][FMM_N_PHASES] = {
 const unsigned char fmm_phase_divisible[FMM_N_PHASES] = {
     [FMM_PHASE_ULIST] = 1, [FMM_PHASE_VLIST] = 1, [FMM_PHASE_WLIST] = 1, [FMM_PHASE_XLIST] = 1};
 const unsigned char fmm_phase_reads_densities[FMM_N_PHASES] = {[FMM_PHASE_UP] = 1, [FMM_PHASE_ULIST] = 1, [FMM_PHASE_XLIST] = 1};
-const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1, [FMM_PHASE_WLIST] = 1, [FMM_PHASE_DOWN] = 1};
 const fmm_phase fmm_phase_priority[FMM_N_PHASES] = {FMM_PHASE_UP,   FMM_PHASE_VLIST, FMM_PHASE_XLIST,
                                                     FMM_PHASE_DOWN, FMM_PHASE_WLIST, FMM_PHASE_ULIST};
 

@@ -36,7 +36,6 @@ const char *fmm_schedule_name(fmm_schedule_kind kind);
 extern const unsigned char fmm_phase_depends[FMM_N_PHASES][FMM_N_PHASES];
 extern const unsigned char fmm_phase_divisible[FMM_N_PHASES];      /* U, V, W, X: by ranges of boxes */
 extern const unsigned char fmm_phase_reads_densities[FMM_N_PHASES]; /* up, U, X */
-extern const unsigned char fmm_phase_makes_results[FMM_N_PHASES];   /* U, W, down */
 /* Which of the phases that could start first does, on either device: those that others wait for. */
 extern const fmm_phase fmm_phase_priority[FMM_N_PHASES];
 

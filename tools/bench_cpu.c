@@ -33,6 +33,7 @@ typedef struct bench {
   int64_t n, samples;
   int runs, serve, rates;
   fmm_options options;
+  const fmm_pair_info *pair;
   double *points, *density, *potential, *gradient;
   int64_t *rows;
   double *exact, *exact_gradient; /* at rows: samples, samples x 3 */
@@ -78,6 +79,9 @@ static fmm_status read_options(bench *b, int argc, char **argv) {
   o->threads = (int)number_of(argc, argv, "threads", 0);
   o->profile_path = fmm_bench_value(argc, argv, "profile", NULL);
   o->scale = 1; /* plain sums, as in the case file */
+  FMM_TRY(fmm_pair_info_find(o->kernel, &b->pair));
+  if ((b->read || b->write) && b->pair->components > 1)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "%s holds one density a point; kernel %s takes %d", b->read ? b->read : b->write, o->kernel, b->pair->components);
   return FMM_OK;
 }
 
@@ -85,9 +89,9 @@ static fmm_status read_options(bench *b, int argc, char **argv) {
 
 static fmm_status make_case(bench *b, uint64_t seed) {
   FMM_TRY(FMM_ALLOCATE(&b->points, 3 * b->n, "points"));
-  FMM_TRY(FMM_ALLOCATE(&b->density, b->n, "densities"));
+  FMM_TRY(FMM_ALLOCATE(&b->density, b->n * b->pair->components, "densities"));
   FMM_TRY(fmm_generate_points(b->dist, b->n, seed, b->points, 1));
-  return fmm_generate_densities(b->densities, b->n, seed + 1, b->density, 1);
+  return fmm_generate_densities(b->densities, b->n * b->pair->components, seed + 1, b->density, 1);
 }
 
 static fmm_status allocate_samples(bench *b) {
@@ -194,8 +198,8 @@ static fmm_status execute_once(bench *b, int run) {
 }
 
 static fmm_status measure(bench *b) {
-  FMM_TRY(FMM_ALLOCATE(&b->potential, b->n, "potentials"));
-  if (b->options.gradient) FMM_TRY(FMM_ALLOCATE(&b->gradient, 3 * b->n, "gradients"));
+  FMM_TRY(FMM_ALLOCATE(&b->potential, b->n * b->pair->outputs, "potentials"));
+  if (b->options.gradient) FMM_TRY(FMM_ALLOCATE(&b->gradient, 3 * b->n * b->pair->outputs, "gradients"));
   FMM_TRY(fmm_plan_create(&b->plan, &b->options));
   FMM_TRY(fmm_plan_set_points(b->plan, b->n, b->points, NULL, 0, NULL));
   FMM_TRY(execute_once(b, 0)); /* the warm-up; the only one when no runs are asked */

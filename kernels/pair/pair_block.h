@@ -47,10 +47,9 @@ static inline int64_t fmm_pair_take(fmm_pair_parts *parts, const fmm_pair_source
 /* Adds all ranges to the block's sums in single precision, pieces that are too tight for it in double. */
 void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges);
 
-/* Both directions at once: sums on the sources, row [value], at most FMM_PAIR_BACK / n_values sources. */
+/* Both directions at once: sums on the sources, row [value], at most FMM_PAIR_BACK sources. */
 typedef struct fmm_pair_back {
   alignas(64) double sums[FMM_PAIR_MAX_VALUES][FMM_PAIR_BACK];
-  alignas(64) unsigned char lanes[FMM_PAIR_BACK * 64]; /* workspace of the kernels */
 } fmm_pair_back;
 
 /* Both directions in single precision: adds to b->sums and writes back->sums, or returns 0 and does neither when the piece must go to double. */

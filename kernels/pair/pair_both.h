@@ -4,6 +4,6 @@
 #define FMM_PAIR_BOTH_H
 #include "kernels/pair/pair_info.h"
 
-/* Possible where K is symmetric; it wins where what is shared outweighs what is added. single: in single precision. */
-int fmm_pair_prefers_both(const fmm_pair_info *info, int gradient, int n_columns, int single);
+/* Possible where K is symmetric; it wins where what is shared outweighs what is added. */
+int fmm_pair_prefers_both(const fmm_pair_info *info, int gradient, int n_columns);
 #endif

@@ -32,7 +32,7 @@
 #undef FMM_PAIR_NAME
 #undef FMM_RSQRT
 /* Staged: what was measured ahead comes behind the normal. */
-enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4 };
+enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4, ROOT = 3 };
 #define FMM_PAIR_NAME(name) staged_open_##name
 #define FMM_RSQRT(r2) rsqrt_refine(normal[SQUARE], normal[ESTIMATE])
 #include "kernels/fmm_pair_list.h"
@@ -40,6 +40,11 @@ enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4 };
 #undef FMM_RSQRT
 #define FMM_PAIR_NAME(name) staged_guarded_##name
 #define FMM_RSQRT(r2) where_not_zero(normal[SQUARE], rsqrt_refine(normal[SQUARE], normal[ESTIMATE]))
+#include "kernels/fmm_pair_list.h"
+#undef FMM_PAIR_NAME
+#undef FMM_RSQRT
+#define FMM_PAIR_NAME(name) rooted_##name
+#define FMM_RSQRT(r2) normal[ROOT]
 #include "kernels/fmm_pair_list.h"
 
 typedef void pair_function(fmm_vector, fmm_vector, fmm_vector, const fmm_vector *, const fmm_vector *, const fmm_scalar *, int, int, fmm_vector *);
@@ -123,16 +128,25 @@ VECTOR_FUNCTION void store_tracking(const fmm_pair_call *call, int i, const lane
 
 typedef struct difference { fmm_vector x, y, z; } difference;
 
-/* Target minus source j. */
-VECTOR_FUNCTION difference difference_of(const fmm_pair_call *call, int64_t j, const lane_group *g, shape q) {
+/* Coordinates of source j, the same in all lanes. */
+typedef struct one_source { coordinate_vector x, y, z; } one_source;
+VECTOR_FUNCTION one_source load_source(const fmm_pair_call *call, int64_t j) {
   const coordinate *px = call->source[0], *py = call->source[1], *pz = call->source[2];
   const coordinate_vector none = {0};
-  difference d = {DIFFERENCE(g->x, (px[j] - none)), DIFFERENCE(g->y, (py[j] - none)), DIFFERENCE(g->z, (pz[j] - none))};
+  return (one_source){px[j] - none, py[j] - none, pz[j] - none};
+}
+
+/* Targets minus source. */
+VECTOR_FUNCTION difference difference_between(const lane_group *g, one_source s, shape q) {
+  difference d = {DIFFERENCE(g->x, s.x), DIFFERENCE(g->y, s.y), DIFFERENCE(g->z, s.z)};
 #ifdef FMM_SINGLE
   const fmm_vector unit = vector_constant(1 / FMM_PAIR_QUANTA_OF_UNIT);
   if (!q.has_degree) d.x *= unit, d.y *= unit, d.z *= unit;
 #endif
   return d;
+}
+VECTOR_FUNCTION difference difference_of(const fmm_pair_call *call, int64_t j, const lane_group *g, shape q) {
+  return difference_between(g, load_source(call, j), q);
 }
 
 /* What is taken of a source ahead of its turn, for each vector of targets. */
@@ -230,7 +244,12 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
   static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient, 0), FORM(name, open)); }         \
   static void name##_##gradient##_4(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 4, gradient, 0), FORM(name, open)); }         \
   static void name##_##gradient##_guarded(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 1), FORM(name, guarded)); } \
-  static void name##_##gradient##_both(const fmm_pair_call *call) { sum_block_both(call, SHAPE(name, 1, gradient, 0), FORM(name, open)); }
+  __attribute__((noinline)) static void name##_##gradient##_chunk(const fmm_pair_call *call) { sum_chunk_both(call, SHAPE(name, 1, gradient, 0), FORM(name, open)); } \
+  static void name##_##gradient##_both(const fmm_pair_call *call) {                                                                         \
+    const shape q = SHAPE(name, 1, gradient, 0);                                                                                   \
+    if (MAX_VECTORS * (2 * q.values + 4) <= VECTOR_REGISTERS) sum_block_both(call, q, name##_##gradient##_chunk);                   \
+    else sum_block_batch(call, q, STAGED && info_##name.radial ? rooted_##name : open_##name);                                     \
+  }
 #define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1)
 FMM_PAIR_LIST(DEFINE_PAIR)
 

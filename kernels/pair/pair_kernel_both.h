@@ -1,11 +1,16 @@
 /* Part of pair_kernel.h: sums in both directions between two sets of points, for symmetric pairs. The pair function is called twice with
  * opposite differences; what they share (the root above all) is computed once by the compiler's common subexpressions.
- * Sums on the sources are kept as vectors over the targets' lanes, [value][source][lane], and added across lanes at the end. */
+ * Where two vectors of targets and the sums of both directions fit into the registers, sources are broadcast one after another onto these, and sums on the
+ * sources are kept as vectors over the targets' lanes, [value][source][lane], a chunk of sources at a time, and added across lanes at the end.
+ * Where they do not, each source goes over all targets (pair_kernel_batch.h). */
+#include "kernels/pair/pair_kernel_batch.h"
 
-/* Source j and `vectors` vectors of targets, onto each other. t: densities of the targets. */
+enum { CHUNK_SUMS = 256 }; /* sums on a chunk of sources, kept in the first-level cache */
+
+/* Source j and `vectors` vectors of targets, onto each other. t: densities of the targets; sums: on the sources, [source][value]. */
 VECTOR_FUNCTION void add_source_both(const fmm_pair_call *call, int64_t j, const fmm_scalar *params, shape q, pair_function *pair, int vectors,
-                                     const lane_group *g, const measured *m, fmm_vector f[][MAX_SUMS], fmm_vector t[][FMM_PAIR_MAX_COMPONENTS]) {
-  fmm_vector s[FMM_PAIR_MAX_COMPONENTS], back[FMM_PAIR_MAX_VALUES], extras[EXTRAS] = {{0}}, *lanes = (fmm_vector *)call->lanes + j * q.values;
+                                     const lane_group *g, const measured *m, fmm_vector f[][MAX_SUMS], fmm_vector t[][FMM_PAIR_MAX_COMPONENTS], fmm_vector *sums) {
+  fmm_vector s[FMM_PAIR_MAX_COMPONENTS], back[FMM_PAIR_MAX_VALUES], extras[EXTRAS] = {{0}}, *lanes = sums + j * q.values;
 #pragma GCC unroll 4
   for (int k = 0; k < q.components; k++) s[k] = broadcast(((const fmm_scalar *)call->density[k])[j]);
 #pragma GCC unroll 12
@@ -22,14 +27,14 @@ VECTOR_FUNCTION void add_source_both(const fmm_pair_call *call, int64_t j, const
 }
 
 VECTOR_FUNCTION void sum_sources_both(const fmm_pair_call *call, int64_t begin, int64_t end, const fmm_scalar *params, shape q, pair_function *pair,
-                                      int vectors, lane_group *g, fmm_vector f[][MAX_SUMS], fmm_vector t[][FMM_PAIR_MAX_COMPONENTS]) {
-#define ACT(j, m) add_source_both(call, j, params, q, pair, vectors, g, m, f, t)
+                                      int vectors, lane_group *g, fmm_vector f[][MAX_SUMS], fmm_vector t[][FMM_PAIR_MAX_COMPONENTS], fmm_vector *sums) {
+#define ACT(j, m) add_source_both(call, j, params, q, pair, vectors, g, m, f, t, sums)
   FOR_SOURCES(begin, end, q.staged, MEASURE, ACT);
 #undef ACT
 #undef MEASURE
 }
 
-VECTOR_FUNCTION void sum_group_both(const fmm_pair_call *call, int i, int vectors, shape q, pair_function *pair) {
+VECTOR_FUNCTION void sum_group_both(const fmm_pair_call *call, int i, int vectors, shape q, pair_function *pair, fmm_vector *sums) {
   lane_group g[MAX_VECTORS];
   fmm_vector t[MAX_VECTORS][FMM_PAIR_MAX_COMPONENTS];
   fmm_scalar params[FMM_MAX_PARAMS];
@@ -43,7 +48,7 @@ VECTOR_FUNCTION void sum_group_both(const fmm_pair_call *call, int i, int vector
   for (int64_t j = 0; j < call->n_sources; j += FLUSH) {
     int64_t end = call->n_sources - j > FLUSH ? j + FLUSH : call->n_sources;
     fmm_vector f[MAX_VECTORS][MAX_SUMS] = {{{0}}};
-    sum_sources_both(call, j, end, params, q, pair, vectors, g, f, t);
+    sum_sources_both(call, j, end, params, q, pair, vectors, g, f, t, sums);
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; v++) add_sums(call, i + v * LANES, q.values, f[v]);
   }
@@ -51,20 +56,26 @@ VECTOR_FUNCTION void sum_group_both(const fmm_pair_call *call, int i, int vector
   for (int v = 0; v < vectors; v++) store_tracking(call, i + v * LANES, &g[v], 0);
 }
 
-VECTOR_FUNCTION void sum_block_both(const fmm_pair_call *call, shape q, pair_function *pair) {
+VECTOR_FUNCTION void sum_chunk_both(const fmm_pair_call *call, shape q, pair_function *pair) {
+  _Alignas(64) fmm_vector sums[CHUNK_SUMS];
   int64_t padded = (call->n_sources + LANES - 1) / LANES * LANES;
-  fmm_vector *lanes = call->lanes;
-  for (int64_t k = 0; k < padded * q.values; k++) lanes[k] = (fmm_vector){0};
   int i = 0;
-  if (MAX_VECTORS * (2 * q.values + 4) <= VECTOR_REGISTERS)
-    for (; i + (MAX_VECTORS - 1) * LANES < call->n_targets; i += MAX_VECTORS * LANES) sum_group_both(call, i, MAX_VECTORS, q, pair);
-  for (; i < call->n_targets; i += LANES) sum_group_both(call, i, 1, q, pair);
-  for (int64_t j = 0; j < padded; j += LANES)
-    for (int k = 0; k < q.values; k++) {
-      fmm_vector rows[LANES];
-#pragma GCC unroll 16
-      for (int l = 0; l < LANES; l++) rows[l] = lanes[(j + l) * q.values + k];
-      fmm_vector sums = lane_sums(rows);
-      for (int l = 0; l < LANES; l++) call->back[k][j + l] = sums[l];
-    }
+  for (int64_t k = 0; k < padded * q.values; k++) sums[k] = (fmm_vector){0};
+  for (; i + (MAX_VECTORS - 1) * LANES < call->n_targets; i += MAX_VECTORS * LANES) sum_group_both(call, i, MAX_VECTORS, q, pair, sums);
+  for (; i < call->n_targets; i += LANES) sum_group_both(call, i, 1, q, pair, sums);
+  for (int64_t j = 0; j < padded; j += LANES) add_lanes_both(call, j, q.values, sums + j * q.values);
+}
+
+/* Calls `sum_chunk` for chunks of about equal size; it is a function of its own so that its loop has all registers. */
+VECTOR_FUNCTION void sum_block_both(const fmm_pair_call *call, shape q, fmm_pair_kernel *sum_chunk) {
+  const int64_t most = CHUNK_SUMS / q.values / LANES * LANES, n = call->n_sources, chunks = (n + most - 1) / most;
+  const int64_t size = n ? ((n + chunks - 1) / chunks + LANES - 1) / LANES * LANES : 1;
+  fmm_pair_call part = *call;
+  for (int64_t j = 0; j < n; j += size) {
+    part.n_sources = n - j > size ? size : n - j;
+    for (int axis = 0; axis < 3; axis++) part.source[axis] = (const coordinate *)call->source[axis] + j;
+    for (int k = 0; k < q.components; k++) part.density[k] = (const fmm_scalar *)call->density[k] + j;
+    part.back = (double (*)[FMM_PAIR_BACK])(call->back[0] + j);
+    sum_chunk(&part);
+  }
 }

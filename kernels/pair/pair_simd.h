@@ -12,7 +12,7 @@ enum {
   FMM_PAIR_MAX_COLUMNS = 4,  /* most columns of a call */
   FMM_PAIR_MAX_COMPONENTS = 4,
   FMM_PAIR_MAX_VALUES = 12,  /* outputs with their derivatives */
-  FMM_PAIR_BACK = 256        /* both directions: most sources times values of a call, sources rounded up to FMM_PAIR_MAX_LANES */
+  FMM_PAIR_BACK = 256        /* both directions: most sources of a call; a multiple of FMM_PAIR_MAX_LANES */
 };
 
 /* Single precision: coordinates are quanta (pair_sums_single.c). Homogeneous pairs are summed in that unit of length; others, whose
@@ -32,7 +32,6 @@ typedef struct fmm_pair_call {
   float *nearest;            /* single: [FMM_PAIR_MAX_LANES] smallest nonzero squared distance in quanta, lowered */
   int32_t *zeros;            /* single, guarded: [FMM_PAIR_BLOCK] number of sources at distance zero of each target, added to */
   const void *target_density[FMM_PAIR_MAX_COMPONENTS]; /* both directions: of the targets as sources; zero in lanes beyond n_targets */
-  void *lanes;               /* both directions: workspace, FMM_PAIR_BACK vectors of 64 bytes, aligned */
   double (*back)[FMM_PAIR_BACK]; /* both directions: [value][source], sums on the sources, written (up to the next multiple of the lanes) */
 } fmm_pair_call;
 

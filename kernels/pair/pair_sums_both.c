@@ -10,7 +10,7 @@ int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum) {
 }
 
 int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum) {
-  return fmm_pair_sum_can_add_both(sum) && fmm_pair_prefers_both(sum->pair->info, sum->gradient, sum->n_columns, sum->single_kernels != NULL);
+  return fmm_pair_sum_can_add_both(sum) && fmm_pair_prefers_both(sum->pair->info, sum->gradient, sum->n_columns);
 }
 
 static void load_densities(fmm_pair_block *b, const fmm_pair_points *a, int components, int64_t begin) {
@@ -26,7 +26,7 @@ static int back_finite(const fmm_pair_back *back, int n_values, int64_t n) {
 
 static int both_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s, fmm_pair_back *back) {
   fmm_pair_call call = {.n_targets = b->n, .target = {b->target[0], b->target[1], b->target[2]}, .n_sources = s->n, .source = {s->x, s->y, s->z},
-                        .params = sum->params, .sums = b->sums, .sums_step = 1, .lanes = back->lanes, .back = back->sums};
+                        .params = sum->params, .sums = b->sums, .sums_step = 1, .back = back->sums};
   for (int k = 0; k < sum->pair->info->components; k++) {
     call.density[k] = s->density + k * s->component_stride;
     call.target_density[k] = b->density[k];
@@ -88,13 +88,12 @@ void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, in
   block.column = 0, block.n_columns = 1, block.form = FMM_PAIR_COLUMNS_1;
   block.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
   parts.n = 0, parts.n_sources = 0;
-  int64_t most = FMM_PAIR_BACK / block.n_values / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
   for (int64_t i = 0; i < a->n; i += fmm_pair_block_size(a->n)) {
     fmm_pair_load_targets(sum, &block, &targets, i);
     load_densities(&block, a, sum->pair->info->components, i);
     for (int64_t r = 0; r < n_others; r++)
       for (int64_t begin = 0, taken; begin < others[r].n; begin += taken) {
-        taken = take(&parts, &others[r], begin, most);
+        taken = take(&parts, &others[r], begin, FMM_PAIR_BACK);
         if (!taken) both_parts(sum, &block, &parts, &targets, i, &back);
       }
     both_parts(sum, &block, &parts, &targets, i, &back);

@@ -195,7 +195,7 @@ int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_p
   convert_params(info, sum->params, &p);
   fmm_pair_call call = {.n_targets = b->n, .target = {p.target.quanta[0], p.target.quanta[1], p.target.quanta[2]}, .n_sources = s->n_sources,
                         .source = {p.source.quanta[0], p.source.quanta[1], p.source.quanta[2]}, .params = p.params, .sums = p.sums,
-                        .sums_step = 1, .nearest = p.nearest, .zeros = p.zeros, .lanes = back->lanes, .back = back->sums};
+                        .sums_step = 1, .nearest = p.nearest, .zeros = p.zeros, .back = back->sums};
   for (int k = 0; k < info->components; k++) call.density[k] = p.density[k], call.target_density[k] = p.target_density[k];
   for (int l = 0; l < FMM_PAIR_MAX_LANES; l++) p.nearest[l] = 3e38f;
   fmm_pair_rows_clear(p.sums, b->n_values);

@@ -1,5 +1,5 @@
 /* Work of the U list: every target of a leaf with every source of the row's entries, self pairs included (they are evaluated and give zero).
- * Both directions of a pair of leaves count as two, also where a kernel evaluates them at once: then its constant falls below 1.
+ * Both directions of a pair of leaves count as two, also where a kernel evaluates them at once (model/cost.c prices that).
  * Bytes: every leaf's sources and targets once, as neighbours stay in cache between rows (Morton order).
  * Reference: Choi et al. 2014, eq. 2 (pairs) and the 11 flops of a Laplace pair in eq. 6. */
 #include "runtime/counts.h"

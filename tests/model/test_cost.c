@@ -78,6 +78,45 @@ static void other_interactions_are_priced_by_instructions_of_equation_6(void **s
   assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s, 1e9 * (fmm_info_laplace.gradient_instructions + rsqrt) / instructions_per_s, 1e-12);
 }
 
+/* Difference, square (six instructions) and root serve two interactions; of either are its other instructions, and a load and a store for two values. Only
+ * where leaves have mates, on the CPU, and where that wins: not Stokes with gradient. */
+static void u_in_both_directions_is_priced_by_what_they_share(void **state) {
+  fmm_machine m = machine("cpu-2-cores");
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  double instructions_per_s = 160e9 / 2, rsqrt = instructions_per_s / 12.8e9 - 7; /* below 1: taken for 1 */
+  if (!(rsqrt > 1)) rsqrt = 1;
+  double one_s = 1 / 12.8e9 / (7 + rsqrt);
+  c.same_points = 1, c.n_leaves = 64;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s, 1e9 * one_s * ((6 + rsqrt) / 2 + 1 + 1), 1e-12);
+  c.gradient = 1;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s, 1e9 * one_s * ((6 + rsqrt) / 2 + 7 + 4), 1e-12);
+  fmm_cost_table_make(&m, &c, &fmm_info_stokes, &t);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s, 1e9 * one_s * (fmm_info_stokes.gradient_instructions + rsqrt), 1e-12);
+  c.n_leaves = 1;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s, 1e9 * one_s * (13 + rsqrt), 1e-12);
+}
+
+static void gradients_take_their_measured_factor_but_for_launches(void **state) {
+  fmm_machine m = machine("cpu-2-cores"); /* 3 us a region */
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  c.gradient = 1;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  double plain = t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, limit = t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s;
+  double v = t.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].seconds;
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) m.device[0].constant[phase][0].gradient = 1.5;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, 1.5 * (plain - 3e-6) + 3e-6, 1e-12);
+  assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s == limit && t.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].seconds == v);
+  c.gradient = 0;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, 1e9 / 12.8e9 + 3e-6, 1e-12);
+}
+
 /* In either precision: only its spectra are in single. */
 static void v_on_the_gpu_is_priced_in_its_own_form_and_in_double(void **state) {
   fmm_machine m = machine("xeon16-h200");
@@ -145,6 +184,8 @@ int main(void) {
                                      cmocka_unit_test(a_phase_without_work_costs_nothing),
                                      cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst),
                                      cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),
+                                     cmocka_unit_test(u_in_both_directions_is_priced_by_what_they_share),
+                                     cmocka_unit_test(gradients_take_their_measured_factor_but_for_launches),
                                      cmocka_unit_test(v_on_the_gpu_is_priced_in_its_own_form_and_in_double),
                                      cmocka_unit_test(an_absent_gpu_is_infeasible_with_a_reason),
                                      cmocka_unit_test(transfers_carry_densities_results_and_equivalents),

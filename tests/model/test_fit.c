@@ -134,6 +134,25 @@ static void nothing_to_fit_is_an_error(void **state) {
   assert_true(c.value == 42);
 }
 
+/* Of runs that take 9, 1.1 and three times 1.5 of what is foretold without launches. */
+static void the_factor_for_gradients_is_the_median_beside_launches(void **state) {
+  const fmm_constant fitted = {.value = 2, .entry_s = 1e-6, .launch_s = 1e-4};
+  fmm_sample s[5];
+  fmm_constant c = fitted;
+  for (int i = 0; i < 5; i++) {
+    double factor = i == 0 ? 9 : i == 1 ? 1.1 : 1.5;
+    s[i] = (fmm_sample){.roofline_s = 1e-3 * (i + 1), .entries = 1000, .launches = 3, .launches_s = 2e-4, .held_out = i == 2};
+    s[i].seconds = factor * (2 * s[i].roofline_s + 1e-3) + 5e-4;
+  }
+  assert_ok(fmm_fit_gradient(5, s, &c));
+  assert_true(fabs(c.gradient - 1.5) < 1e-12 && c.value == fitted.value && c.entry_s == fitted.entry_s && c.launch_s == fitted.launch_s);
+  for (int i = 0; i < 5; i++) s[i].launches_s = 1; /* says nothing of the rest */
+  assert_ok(fmm_fit_gradient(5, s, &c));
+  assert_true(c.gradient == 0);
+  assert_ok(fmm_fit_gradient(0, NULL, &c));
+  assert_true(c.gradient == 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(exact_samples_give_the_constants_back),
                                      cmocka_unit_test(all_four_constants_come_back_from_exact_samples), cmocka_unit_test(few_samples_fit_few_constants),
@@ -143,6 +162,7 @@ int main(void) {
                                      cmocka_unit_test(one_sample_fits_the_value_alone),
                                      cmocka_unit_test(collinear_features_do_not_blow_up),
                                      cmocka_unit_test(launches_measured_too_long_leave_the_constants_of_longer_runs),
-                                     cmocka_unit_test(nothing_to_fit_is_an_error)};
+                                     cmocka_unit_test(nothing_to_fit_is_an_error),
+                                     cmocka_unit_test(the_factor_for_gradients_is_the_median_beside_launches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
