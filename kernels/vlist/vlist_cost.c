@@ -10,11 +10,11 @@
 
 #include <math.h>
 
-/* Multiply-adds of one box's transform: slice by slice (p of them), 4 sums over half an axis for p outputs, p lines along y, then L along x
- * (p of them when kz = 0); z: every surface point twice a slice. */
+/* Multiply-adds of one box's transform: slice by slice (p of them), 4 sums over the pairs of points around the centre of an axis for each frequency but 0,
+ * p lines along y, then L along x (p of them when kz = 0); z: every surface point off the centre twice a slice. */
 static double transform_multiply_adds(double p, double surface) {
-  double grid = 2 * p - 1, half = floor((p + 1) / 2), line = 4 * half * p;
-  return p * (p + grid) * line + p * surface;
+  double grid = 2 * p - 1, pairs = floor(p / 2), line = 4 * pairs * (p - 1), centres = p - 2 * pairs; /* p odd: of the 4 (p-1) rows along an edge */
+  return p * (p + grid) * line + p * (surface - 4 * (p - 1) * centres);
 }
 
 fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what) {
@@ -34,19 +34,18 @@ static double parent_bytes(const fmm_count_case *what, size_t real_bytes) {
   return (double)real_bytes * what->n_columns * what->pair->equivalent_components * (8.0 * fmm_surface_size(what->order) + 16 * grid * grid);
 }
 
-/* Targets and about twice as many sources within 128 MB, which the problem alone decides: slices stay in outer caches, memory is bounded. */
+/* A third of the parents, targets and sources together, that fit into 128 MB, which the problem alone decides: slices stay in outer caches, memory
+ * is bounded. A slab of a whole tree has as many sources as targets, one of many up to twice as many and more: those are transformed several times. */
 int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes) {
   const double most_bytes = 128 << 20;
-  int64_t rows = 4096;
-  while (rows > 32 && 3 * (double)rows * parent_bytes(what, real_bytes) > most_bytes) rows /= 2;
-  return rows;
+  return (int64_t)fmax(32, fmin(4096, floor(most_bytes / (3 * parent_bytes(what, real_bytes)))));
 }
 
 double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, int threads) {
-  double rows = fmin((double)fmm_vlist_slab_rows(what, real_bytes), n_parents), sources = fmin(2 * rows, n_parents);
+  double rows = (double)fmm_vlist_slab_rows(what, real_bytes), sources = fmin(2 * rows, n_parents);
   double channels = (double)what->n_columns * what->pair->equivalent_components, components = what->pair->equivalent_components;
   double expanded = 2 * 28.0 * (double)real_bytes; /* one complex number for each of 27 sums of children */
-  return (rows + sources) * parent_bytes(what, real_bytes) + threads * expanded * (sources * channels + 27 * components * components);
+  return fmin(3 * rows, 2 * n_parents) * parent_bytes(what, real_bytes) + threads * expanded * (sources * channels + 27 * components * components);
 }
 
 /* Octants (bit mask) of a box's children that have points in [begin, end). */

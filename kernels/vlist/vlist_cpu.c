@@ -1,6 +1,6 @@
 /* V list on CPU cores: M2L in Fourier space, parents by parents (vlist_kernels.h), in slabs of target parents so that memory stays bounded.
  *
- * A slab is up to slab_rows consecutive rows of lists->v with the source parents that they name. For each slab and each slice kz of the spectrum:
+ * A slab is consecutive rows of lists->v with the source parents that they name, as many as fmm_vlist_slab_rows allows for. For each slab and each slice kz of the spectrum:
  * transform the slice of every source parent, multiply frequency by frequency, transform back and add to the targets' points. A slice of a slab
  * stays in the outer caches; sources shared by two slabs are transformed for each. For kz = 0 half of the frequencies suffice (real data).
  * Homogeneous kernels: a slab may hold rows of several levels, scaled at the end; others: one level a slab.
@@ -37,43 +37,42 @@ static fmm_count_case case_of(const fmm_state *state) {
 
 static int is_single(const fmm_state *state) { return state->precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE; }
 
-static int same_slab(const fmm_state *state, const slab *s, int64_t row, int64_t most) {
-  const fmm_rows *v = &state->lists->v;
-  return row - s->row_begin < most && (state->operators->n_levels == 1 || state->tree->level[v->row[row]] == state->tree->level[v->row[s->row_begin]]);
-}
-
-/* Cuts rows into slabs; returns how many. slabs may be NULL. */
-static int64_t cut_slabs(const fmm_state *state, int64_t most, slab *slabs) {
+/* Sources that a row names and the slab does not have yet: those marked before its first. */
+static int64_t new_sources(const fmm_rows *v, int64_t row, const int64_t *mark, int64_t source_begin) {
   int64_t n = 0;
-  for (int64_t row = 0; row < state->lists->v.n_rows; n++) {
-    slab s = {.row_begin = row};
-    while (row < state->lists->v.n_rows && same_slab(state, &s, row, most)) row++;
-    s.row_end = row;
-    if (slabs) slabs[n] = s;
-  }
+  for (int64_t e = v->offset[row]; e < v->offset[row + 1]; e++) n += mark[v->entry[e]] < source_begin;
   return n;
 }
 
-/* Source parents of each slab in order of first use, and every entry's place among them. mark: n_boxes, -1. Returns the total. */
-static int64_t collect_sources(const fmm_state *state, workspace *w, int64_t *mark, int fill) {
+static int fits(const fmm_state *state, const slab *s, int64_t row, int64_t parents, int64_t most) {
+  const fmm_rows *v = &state->lists->v;
+  return parents <= most && (state->operators->n_levels == 1 || state->tree->level[v->row[row]] == state->tree->level[v->row[s->row_begin]]);
+}
+
+/* Cuts rows into slabs of at most `most` parents, rows and sources together, but at least a row. Sources of a slab are in order of first use. Counts
+ * slabs and returns the sources of all; `fill` also writes slabs, sources and every entry's place among its slab's. mark: n_boxes, a source's index. */
+static int64_t cut_slabs(const fmm_state *state, int64_t most, workspace *w, int64_t *mark, int fill) {
   const fmm_rows *v = &state->lists->v;
   int64_t n = 0;
   for (int64_t i = 0; i < state->tree->n_boxes; i++) mark[i] = -1;
-  for (int64_t k = 0; k < w->n_slabs; k++) {
-    slab *s = &w->slabs[k];
-    s->source_begin = n;
-    for (int64_t e = v->offset[s->row_begin]; e < v->offset[s->row_end]; e++) {
-      int32_t q = v->entry[e];
-      if (mark[q] < s->source_begin) {
-        mark[q] = n;
-        if (fill) w->source[n] = q;
-        n++;
+  w->n_slabs = 0;
+  for (int64_t row = 0; row < v->n_rows; w->n_slabs++) {
+    slab s = {.row_begin = row, .source_begin = n};
+    while (row < v->n_rows && (row == s.row_begin || fits(state, &s, row, row + 1 - s.row_begin + n - s.source_begin + new_sources(v, row, mark, s.source_begin), most))) {
+      for (int64_t e = v->offset[row]; e < v->offset[row + 1]; e++) {
+        int32_t q = v->entry[e];
+        if (mark[q] < s.source_begin) {
+          if (fill) w->source[n] = q;
+          mark[q] = n++;
+        }
+        if (fill) w->place[e] = (int32_t)(mark[q] - s.source_begin);
       }
-      if (fill) w->place[e] = (int32_t)(mark[q] - s->source_begin);
+      row++;
     }
-    s->source_end = n;
-    if (n - s->source_begin > w->most_sources) w->most_sources = n - s->source_begin;
-    if (s->row_end - s->row_begin > w->most_rows) w->most_rows = s->row_end - s->row_begin;
+    s.row_end = row, s.source_end = n;
+    if (fill) w->slabs[w->n_slabs] = s;
+    if (n - s.source_begin > w->most_sources) w->most_sources = n - s.source_begin;
+    if (row - s.row_begin > w->most_rows) w->most_rows = row - s.row_begin;
   }
   return n;
 }
@@ -89,18 +88,16 @@ static void mark_covered(const fmm_state *state, uint8_t *covered) {
 
 static fmm_status plan_slabs(const fmm_state *state, workspace *w) {
   fmm_count_case what = case_of(state);
-  int64_t *mark = NULL, most = fmm_vlist_slab_rows(&what, w->kernels->real_bytes);
+  int64_t *mark = NULL, most = 3 * fmm_vlist_slab_rows(&what, w->kernels->real_bytes);
   fmm_status status = FMM_OK;
-  w->n_slabs = cut_slabs(state, most, NULL);
-  FMM_CHECK(FMM_ALLOCATE(&w->slabs, w->n_slabs, "V slabs"));
   FMM_CHECK(FMM_ALLOCATE(&w->place, state->lists->v.n_entries, "V sources"));
   FMM_CHECK(FMM_ALLOCATE(&w->covered, state->tree->n_boxes, "V marks"));
   FMM_CHECK(FMM_ALLOCATE(&mark, state->tree->n_boxes, "V marks"));
-  cut_slabs(state, most, w->slabs);
-  mark_covered(state, w->covered);
-  int64_t n = collect_sources(state, w, mark, 0);
+  int64_t n = cut_slabs(state, most, w, mark, 0);
+  FMM_CHECK(FMM_ALLOCATE(&w->slabs, w->n_slabs, "V slabs"));
   FMM_CHECK(FMM_ALLOCATE(&w->source, n, "V sources"));
-  collect_sources(state, w, mark, 1);
+  cut_slabs(state, most, w, mark, 1);
+  mark_covered(state, w->covered);
 done:
   FMM_FREE(&mark);
   return status;

@@ -15,24 +15,32 @@
 #define VECTOR_BYTES 16
 #define APART 0
 #endif
-/* Loads once what is used twice: else GCC folds two loads of each operand into the multiply-adds, and loads are what limits them. */
-#if defined(__x86_64__)
-#define KEEP_IN_REGISTERS(a, b, c, d) __asm__("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d))
+/* sum += a * b and sum -= a * b with all three in registers, and a value once loaded kept there: else GCC loads what is used twice again, for the
+ * multiply-adds' sake or to spare registers, though loads are what limits them, and puts sums into other operands, with moves. */
+#if defined(__FMA__)
+#define ADD_PRODUCT(sum, a, b) __asm__("vfmadd231" REAL_SUFFIX " %1, %2, %0" : "+v"(sum) : "v"(a), "v"(b))
+#define SUBTRACT_PRODUCT(sum, a, b) __asm__("vfnmadd231" REAL_SUFFIX " %1, %2, %0" : "+v"(sum) : "v"(a), "v"(b))
+#define KEEP_IN_REGISTER(x) __asm__("" : "+v"(x))
 #else
-#define KEEP_IN_REGISTERS(a, b, c, d) (void)0
+#define ADD_PRODUCT(sum, a, b) ((sum) += (a) * (b))
+#define SUBTRACT_PRODUCT(sum, a, b) ((sum) -= (a) * (b))
+#define KEEP_IN_REGISTER(x) (void)0
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
 #define REAL double
 #define REAL_BYTES 8
+#define REAL_SUFFIX "pd"
 #define NAME(name) JOIN(name, _double)
 #include "kernels/vlist/vlist_body.h"
 #undef REAL
 #undef REAL_BYTES
+#undef REAL_SUFFIX
 #undef NAME
 
 #define REAL float
 #define REAL_BYTES 4
+#define REAL_SUFFIX "ps"
 #define NAME(name) JOIN(name, _float)
 #include "kernels/vlist/vlist_body.h"
 

@@ -101,7 +101,7 @@ static void vlist_counts_every_pair_of_boxes_that_is_not_adjacent(void **state) 
     for (int b = 0; b < LEAVES; b++) pairs += !adjacent(a, b);
   assert_true(c.total[FMM_PHASE_VLIST].pairs == pairs);
   assert_true(c.total[FMM_PHASE_VLIST].entries == 56);
-  double frequencies = 7 * 7 * 3 + 7 * 4, transform = 2 * (4 * (4 + 7) * 4 * 2 * 4 + 4 * 56); /* lattice of 2p - 1 = 7 points an edge */
+  double frequencies = 7 * 7 * 3 + 7 * 4, transform = 2 * (4 * (4 + 7) * 4 * 2 * 3 + 4 * 56); /* lattice of 2p - 1 = 7 points an edge; frequency 0 is additions */
   assert_true(fabs(c.total[FMM_PHASE_VLIST].flops / (2 * LEAVES * transform + 56 * 27 * 8 * frequencies) - 1) < 1e-14);
   double spectrum = 16 * frequencies, box = 8 * 56; /* 6 (p-1)^2 + 2 = 56 surface points */
   assert_true(c.total[FMM_PHASE_VLIST].bytes == 2 * LEAVES * (2 * spectrum + box) + 64 * 16.0 * 7 * 7 * 4); /* operators of all frequencies */
