@@ -1,7 +1,8 @@
 /* The tuner: leaf size q and root scale s with the smallest predicted makespan, from few estimates of counts (each costs as much as
  * making lists). A uniform tree changes with q in factors of 8 only, while s between 1 and 2 makes the number of boxes an edge nearly
  * continuous; on other points q acts smoothly and s little. So: walk q by factors of 2 at s = 1 until it gets no better, then try three scales
- * and the neighbours of the best, then refine q by factors of sqrt 2 at the best scale. Every pair is estimated once. */
+ * and the neighbours of the best, then refine q by factors of sqrt 2 at the best scale. Where 2 q gave the same tree as q, boxes of larger scales would be
+ * split at q but not at 4 q: then scales are walked up at 4 q, and, if that gained nothing, down at q. Every pair is estimated once. */
 #include <limits.h>
 #include <math.h>
 
@@ -63,16 +64,41 @@ static fmm_status search_leaf_sizes(search *s, double root_scale) {
   return FMM_OK;
 }
 
+/* Whether twice the best leaf size was found to take the same time, as the same tree does. */
+static int is_flat_above_best(const search *s) {
+  for (int i = 0; i < s->n; i++)
+    if (s->seen[i].leaf_size == 2 * s->best.leaf_size && fabs(s->seen[i].seconds - s->best.makespan.seconds) <= 1e-3 * s->best.makespan.seconds) return 1;
+  return 0;
+}
+
+typedef struct scale { int leaf_size, eighth; double seconds; } scale; /* 2^(eighth/8) */
+
+static fmm_status try_scale(search *s, int leaf_size, int eighth, scale *best) {
+  double seconds;
+  FMM_TRY(try_candidate(s, leaf_size, exp2(eighth / 8.0), &seconds));
+  if (seconds < best->seconds) *best = (scale){leaf_size, eighth, seconds};
+  return FMM_OK;
+}
+
+/* Larger scales of the same boxes, from the smallest on, as long as it gets better; if none was, smaller boxes, which fill from the largest scale on. */
+static fmm_status walk_scales(search *s, int leaf_size, scale *best) {
+  *best = (scale){4 * leaf_size, 0, s->best.makespan.seconds};
+  for (int eighth = 2; eighth <= 6 && best->eighth == eighth - 2; eighth += 2) FMM_TRY(try_scale(s, 4 * leaf_size, eighth, best));
+  if (best->eighth > 0) return FMM_OK;
+  for (int eighth = 6; eighth >= 2 && (best->eighth == (eighth + 2) % 8); eighth -= 2) FMM_TRY(try_scale(s, leaf_size, eighth, best));
+  return FMM_OK;
+}
+
 /* Three scales a quarter of the range apart, then the neighbours of the best of them. */
 static fmm_status search_scales(search *s) {
-  int leaf_size = s->best.leaf_size, best = 0;
-  double seconds, least = INFINITY;
-  for (int quarter = 1; quarter <= 3; quarter++) {
-    FMM_TRY(try_candidate(s, leaf_size, exp2(quarter / 4.0), &seconds));
-    if (seconds < least) least = seconds, best = quarter;
-  }
-  FMM_TRY(try_candidate(s, leaf_size, exp2((2 * best - 1) / 8.0), &seconds));
-  return try_candidate(s, leaf_size, exp2((2 * best + 1) / 8.0), &seconds);
+  const int leaf_size = s->best.leaf_size;
+  scale best = {.seconds = INFINITY};
+  if (is_flat_above_best(s)) FMM_TRY(walk_scales(s, leaf_size, &best));
+  else
+    for (int eighth = 2; eighth <= 6; eighth += 2) FMM_TRY(try_scale(s, leaf_size, eighth, &best));
+  scale ignored = best;
+  FMM_TRY(try_scale(s, best.eighth ? best.leaf_size : leaf_size, (best.eighth + 7) % 8, &ignored));
+  return try_scale(s, best.leaf_size, best.eighth + 1, &ignored);
 }
 
 /* One leaf: n x m pairs at once. Estimated only if pairs alone, priced like any other counts, beat the best. */

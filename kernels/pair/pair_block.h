@@ -47,9 +47,10 @@ static inline int64_t fmm_pair_take(fmm_pair_parts *parts, const fmm_pair_source
 /* Adds all ranges to the block's sums in single precision, pieces that are too tight for it in double. */
 void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges);
 
-/* Both directions at once: sums on the sources, row [value], at most FMM_PAIR_BACK sources. */
+/* Both directions at once: sums on the sources, row [value], at most FMM_PAIR_BACK sources; and the sources of several parts, side by side. */
 typedef struct fmm_pair_back {
   alignas(64) double sums[FMM_PAIR_MAX_VALUES][FMM_PAIR_BACK];
+  alignas(64) double gathered[3 + FMM_PAIR_MAX_COMPONENTS][FMM_PAIR_BACK];
 } fmm_pair_back;
 
 /* Both directions in single precision: adds to b->sums and writes back->sums, or returns 0 and does neither when the piece must go to double. */
@@ -84,9 +85,11 @@ static inline int fmm_pair_rows_finite(fmm_pair_rows rows, int n_rows, int n) {
     if (!fmm_pair_all_finite(n, rows[row])) return 0;
   return 1;
 }
-static inline void fmm_pair_rows_clear(fmm_pair_rows rows, int n_rows) {
+/* Of n targets and the lanes that pad them. */
+static inline void fmm_pair_rows_clear(fmm_pair_rows rows, int n_rows, int n) {
+  int padded = (n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
   for (int row = 0; row < n_rows; row++)
-    for (int i = 0; i < FMM_PAIR_BLOCK; i++) rows[row][i] = 0;
+    for (int i = 0; i < padded; i++) rows[row][i] = 0;
 }
 const fmm_pair_convert *fmm_pair_converter(void);
 #endif

@@ -5,5 +5,7 @@
 #include "kernels/pair/pair_info.h"
 
 /* Possible where K is symmetric; it wins where what is shared outweighs what is added. */
+int fmm_pair_can_both(const fmm_pair_info *info, int n_columns);
+double fmm_pair_instructions_a_value(const fmm_pair_info *info, int gradient);
 int fmm_pair_prefers_both(const fmm_pair_info *info, int gradient, int n_columns);
 #endif

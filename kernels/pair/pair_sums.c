@@ -99,7 +99,7 @@ void fmm_pair_range_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const 
 }
 
 static void sum_ranges(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges, fmm_pair_range_function *one) {
-  fmm_pair_rows_clear(b->sums, b->n_values * b->n_columns);
+  fmm_pair_rows_clear(b->sums, b->n_values * b->n_columns, b->n);
   for (int64_t r = 0; r < n_ranges; r++)
     if (ranges[r].n > 0) one(sum, b, &ranges[r]);
 }
@@ -122,7 +122,7 @@ void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, 
       int left = sum->n_columns - b.column;
       b.form = left >= 4 ? FMM_PAIR_COLUMNS_4 : left >= 2 ? FMM_PAIR_COLUMNS_2 : FMM_PAIR_COLUMNS_1;
       b.n_columns = chunk_columns[b.form];
-      fmm_pair_rows_clear(b.sums, b.n_values * b.n_columns);
+      fmm_pair_rows_clear(b.sums, b.n_values * b.n_columns, b.n);
       if (sum->single_kernels) fmm_pair_ranges_single(sum, &b, n_ranges, ranges);
       else if (sum->kernels) sum_ranges(sum, &b, n_ranges, ranges, fmm_pair_range_double);
       if (!sum->kernels || !fmm_pair_rows_finite(b.sums, b.n_values * b.n_columns, b.n)) sum_ranges(sum, &b, n_ranges, ranges, fmm_pair_range_reference);

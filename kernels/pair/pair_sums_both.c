@@ -4,13 +4,13 @@
 #include "kernels/pair/pair_block.h"
 #include "kernels/pair/pair_both.h"
 
-int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum) {
-  const fmm_pair_info *info = sum->pair->info;
-  return sum->kernels && sum->n_columns == 1 && info->symmetric && !info->takes_normals && info->components == info->outputs;
-}
+int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum) { return sum->kernels && fmm_pair_can_both(sum->pair->info, sum->n_columns); }
 
+/* AVX-512 in single: at 8 instructions a value they lost there (Stokes), at 10 they won; nearer to 5, where they win on AVX2, they are not measured. */
 int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum) {
-  return fmm_pair_sum_can_add_both(sum) && fmm_pair_prefers_both(sum->pair->info, sum->gradient, sum->n_columns);
+  const fmm_pair_info *info = sum->pair->info;
+  if (sum->single_kernels && fmm_simd_level() == FMM_SIMD_AVX512 && fmm_pair_instructions_a_value(info, sum->gradient) < 9) return 0;
+  return sum->kernels && fmm_pair_prefers_both(info, sum->gradient, sum->n_columns);
 }
 
 static void load_densities(fmm_pair_block *b, const fmm_pair_points *a, int components, int64_t begin) {
@@ -38,7 +38,7 @@ static int both_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pai
 static void both_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_sources *s, fmm_pair_back *back) {
   static const double *const no_normal[3];
   const double *density[FMM_PAIR_MAX_COMPONENTS];
-  fmm_pair_rows_clear(b->sums, b->n_values);
+  fmm_pair_rows_clear(b->sums, b->n_values, b->n);
   fmm_pair_range_reference(sum, b, s);
   for (int k = 0; k < sum->pair->info->components; k++) density[k] = b->density[k];
   for (int64_t j = 0; j < s->n; j++) {
@@ -53,17 +53,41 @@ static void add_back(const fmm_pair_parts *parts, int k, int64_t at, int n_value
     for (int64_t j = 0; j < parts->part[k].n; j++) parts->value[k][v * parts->value_stride[k] + j] += back->sums[v][at + j];
 }
 
-/* All parts in single, or one after another in double. */
+/* The sources of all parts as one: short ranges share the cost of a call. */
+static fmm_pair_sources gather(const fmm_pair_parts *parts, int components, fmm_pair_back *back) {
+  int64_t at = 0;
+  for (int k = 0; k < parts->n; at += parts->part[k++].n) {
+    const fmm_pair_sources *s = &parts->part[k];
+    const double *const from[] = {s->x, s->y, s->z};
+    for (int row = 0; row < 3 + components; row++)
+      memcpy(back->gathered[row] + at, row < 3 ? from[row] : s->density + (row - 3) * s->component_stride, (size_t)s->n * sizeof(double));
+  }
+  return (fmm_pair_sources){.n = at, .x = back->gathered[0], .y = back->gathered[1], .z = back->gathered[2], .density = back->gathered[3],
+                            .component_stride = FMM_PAIR_BACK};
+}
+
+static int all_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_parts *parts, fmm_pair_back *back) {
+  fmm_pair_sources all = parts->n == 1 ? parts->part[0] : gather(parts, sum->pair->info->components, back);
+  fmm_pair_rows_clear(b->sums, b->n_values, b->n);
+  return both_double(sum, b, &all, back);
+}
+
+static int all_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_parts *parts, fmm_pair_back *back) {
+  fmm_pair_rows_clear(b->sums, b->n_values, b->n);
+  return sum->single_kernels && fmm_pair_both_single(sum, b, parts, back) && fmm_pair_rows_finite(b->sums, b->n_values, b->n) &&
+         back_finite(back, b->n_values, parts->n_sources);
+}
+
+/* All parts at once, in single or double, or one after another where some sum is not finite. */
 static void both_parts(const fmm_pair_sum *sum, fmm_pair_block *b, fmm_pair_parts *parts, const fmm_pair_targets *t, int64_t begin, fmm_pair_back *back) {
-  fmm_pair_rows_clear(b->sums, b->n_values);
-  if (sum->single_kernels && parts->n && fmm_pair_both_single(sum, b, parts, back) && fmm_pair_rows_finite(b->sums, b->n_values, b->n) &&
-      back_finite(back, b->n_values, parts->n_sources)) {
+  if (!parts->n) return;
+  if (all_single(sum, b, parts, back) || all_double(sum, b, parts, back)) {
     fmm_pair_add_to_targets(b, t, begin);
     int64_t at = 0;
     for (int k = 0; k < parts->n; at += parts->part[k++].n) add_back(parts, k, at, b->n_values, back);
   } else {
     for (int k = 0; k < parts->n; k++) {
-      fmm_pair_rows_clear(b->sums, b->n_values);
+      fmm_pair_rows_clear(b->sums, b->n_values, b->n);
       if (!both_double(sum, b, &parts->part[k], back)) both_reference(sum, b, &parts->part[k], back);
       fmm_pair_add_to_targets(b, t, begin);
       add_back(parts, k, 0, b->n_values, back);

@@ -43,7 +43,7 @@ static void onto_block(const fmm_pair_sum *sum, fmm_pair_block *b, int chunk, co
 }
 
 static void onto_block_reference(const fmm_pair_sum *sum, fmm_pair_block *b, int n, const fmm_pair_lattice *lattices) {
-  fmm_pair_rows_clear(b->sums, b->n_values * b->n_columns);
+  fmm_pair_rows_clear(b->sums, b->n_values * b->n_columns, b->n);
   for (int l = 0; l < n; l++) {
     const fmm_pair_sources sources = sources_of(&lattices[l]);
     fmm_pair_range_reference(sum, b, &sources);
@@ -68,7 +68,7 @@ void fmm_pair_sum_from_lattices(const fmm_pair_sum *sum, const fmm_pair_targets 
     for (b.column = 0; b.column < sum->n_columns; b.column += b.n_columns) {
       int chunk = chunk_of(sum->n_columns - b.column);
       b.n_columns = chunk_columns[chunk];
-      fmm_pair_rows_clear(b.sums, b.n_values * b.n_columns);
+      fmm_pair_rows_clear(b.sums, b.n_values * b.n_columns, b.n);
       for (int l = 0; l < n; l++) onto_block(sum, &b, chunk, &lattices[l]);
       if (!fmm_pair_rows_finite(b.sums, b.n_values * b.n_columns, b.n)) onto_block_reference(sum, &b, n, lattices);
       fmm_pair_add_to_targets(&b, targets, begin);

@@ -105,7 +105,7 @@ static void sum_piece(const fmm_pair_sum *sum, const fmm_pair_block *b, const fm
                         .params = p->params, .sums_step = b->n_columns / step, .nearest = p->nearest, .zeros = p->zeros};
   memset(p->zeros, 0, sizeof p->zeros);
   for (int l = 0; l < FMM_PAIR_MAX_LANES; l++) p->nearest[l] = 3e38f;
-  fmm_pair_rows_clear(p->sums, b->n_values * b->n_columns);
+  fmm_pair_rows_clear(p->sums, b->n_values * b->n_columns, b->n);
   for (int first = 0; first < b->n_columns; first += step) {
     for (int k = 0; k < components; k++)
       for (int c = 0; c < step; c++) call.density[k * step + c] = p->density[k * b->n_columns + first + c];
@@ -198,7 +198,7 @@ int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_p
                         .sums_step = 1, .nearest = p.nearest, .zeros = p.zeros, .back = back->sums};
   for (int k = 0; k < info->components; k++) call.density[k] = p.density[k], call.target_density[k] = p.target_density[k];
   for (int l = 0; l < FMM_PAIR_MAX_LANES; l++) p.nearest[l] = 3e38f;
-  fmm_pair_rows_clear(p.sums, b->n_values);
+  fmm_pair_rows_clear(p.sums, b->n_values, b->n);
   sum->single_kernels->run[sum->gradient][FMM_PAIR_BOTH](&call);
   if (!far_enough(sum, &p)) return 0;
   add_piece(sum, b, &p);
