@@ -1,16 +1,18 @@
 /* The operators' batched products on the GPU: every column is one box (and density column), gathered and scattered by index, so that all leaves
  * are one launch and every level one or two. Each value is one thread's sums in one order. Two kernels on the FP64 tensor cores:
- *   wide_product: blocks of 128 threads make 80 x 64 values (64 rows where that wastes fewer, 32 columns where blocks are few) from panels of 16 in shared memory (rows padded to
- *     20 doubles: no bank conflicts for the fragments), two more panels being copied meanwhile.
+ *   wide_product: blocks of 128 threads make 80 x 64 values (64 rows where that wastes fewer, 32 columns where blocks are few) from panels of 16 in shared memory (columns padded
+ *     to 18 doubles: no bank conflicts for the fragments), two more panels being copied meanwhile.
  *   short_product: for levels of few boxes, where a block's chain of panels is what takes the time: 32 x 16 values, the panels of all segments dealt to
- *     eight warps, fragments straight from the L2 cache, the warps' sums added in their order. Its blocks are placed while the product before it still runs. */
+ *     eight warps, fragments straight from the L2 cache, the warps' sums added in their order. Its blocks are placed while the product before it still runs.
+ * Matrices lie by tiles of 16 x 16 in the order of fragments (fmm_cuda_tile_place), so that one comes to a lane's registers as it is used: lane t of four has entries 4 t .. 4 t + 3
+ * of a row's sixteen, where the instruction counts t, 4 + t, 8 + t, 12 + t: the same sums. */
 #include <cuda_pipeline.h>
 
 #include "kernels/mma_cuda.h"
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { DEPTH = 16, PITCH = 20, STAGES = 3, THREADS = 128, BATCH = 4 /* values a thread adds to at once */ };
+enum { DEPTH = 16, TILE = 16 * DEPTH, PITCH = 18, STAGES = 3, THREADS = 128, BATCH = 4 /* values a thread adds to at once */ };
 enum { SHORT_ROWS = 32, SHORT_COLUMNS = 16, SHORT_WARPS = 8, SHORT_MOST = 1024 /* columns; the two kernels take as long at about this many */ };
 enum { FEW_BLOCKS = 264 /* below this many blocks of 64 columns, 32 keep more multiprocessors busy */ };
 
@@ -46,78 +48,104 @@ __device__ const double *matrix_of(const fmm_cuda_product &p, int64_t first_colu
   return p.d_matrix + (p.d_tile_matrix ? p.d_tile_matrix[first_column / p.columns / FMM_GPU_TILE_BOXES] : 0) * p.matrix_stride;
 }
 
-/* What a thread copies of each panel: ROWS / 16 pairs of the matrix, COLUMNS / 16 pairs of a column of the input. */
+__device__ __forceinline__ void copy_pair(unsigned to, const double *from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+}
+
+/* What a thread copies of each panel: a pair of each tile of the matrix and COLUMNS / 16 pairs of a column of the input. */
+template <int ROWS, int COLUMNS>
 struct feed {
-  const double *matrix, *from;
+  static constexpr int SHARE = THREADS / COLUMNS, PART = DEPTH / SHARE; /* threads a column, entries each */
+  const double *matrix, *from; /* of the next panel */
   int64_t column;
-  int segment, k; /* of the next panel */
+  int tile[ROWS / 16], to_column; /* places: of a tile among the matrix's, and in the stage, in bytes */
+  int segment, k;
+  bool there;
+
+  __device__ __forceinline__ void start(const fmm_cuda_product &p, int64_t first_column, int first_row) {
+    matrix = matrix_of(p, first_column) + 2 * threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < ROWS / 16; i++) tile[i] = min(first_row / 16 + i, p.m_pad / 16 - 1) * DEPTH * p.k_pad; /* what comes of rows beyond the last is never written */
+    to_column = 8 * (ROWS * DEPTH + (int)threadIdx.x / SHARE * PITCH + (int)threadIdx.x % SHARE * PART);
+    column = first_column + threadIdx.x / SHARE;
+    segment = k = 0;
+    enter(p);
+  }
+  __device__ __forceinline__ void enter(const fmm_cuda_product &p) {
+    from = column_start(p, column, segment);
+    there = from != NULL;
+    from = there ? from + threadIdx.x % SHARE * PART : p.d_in;
+  }
+  /* Starts the copies of the next panel into a stage. n is even; what is beyond it, or no column at all, is zero. */
+  __device__ __forceinline__ void load(const fmm_cuda_product &p, unsigned stage) {
+    if (segment < p.n_segments) {
+#pragma unroll
+      for (int i = 0; i < ROWS / 16; i++) copy_pair(stage + 8 * TILE * i + 16 * threadIdx.x, matrix + tile[i], true);
+      const int left = p.n - k - threadIdx.x % SHARE * PART;
+#pragma unroll
+      for (int i = 0; i < PART; i += 2) copy_pair(stage + to_column + 8 * i, there && i < left ? from + i : p.d_in, there && i < left);
+      matrix += TILE, k += DEPTH;
+      if (there) from += DEPTH;
+      if (k == p.k_pad) {
+        k = 0, matrix += p.matrix_stride - DEPTH * p.k_pad;
+        if (++segment < p.n_segments) enter(p);
+      }
+    }
+    __pipeline_commit();
+  }
 };
 
-/* Starts the copies of the next panel into a stage. Rows beyond the matrix repeat its last one: what comes of them is never written. */
-template <int ROWS, int COLUMNS>
-__device__ __forceinline__ void load(const fmm_cuda_product &p, feed &f, int first_row, double *stage) {
-  if (f.segment < p.n_segments) {
-    const double *matrix = f.matrix + f.segment * p.matrix_stride + f.k;
+/* A lane's part of a tile of the matrix, and of a column. */
+__device__ __forceinline__ void take_tile(const double *from, double (&a)[8]) {
 #pragma unroll
-    for (int i = 0; i < ROWS / 16; i++) {
-      int at = threadIdx.x + i * THREADS, row = at >> 3, pair = at & 7;
-      __pipeline_memcpy_async(stage + row * PITCH + 2 * pair, matrix + (int64_t)min(first_row + row, p.m_pad - 1) * p.k_pad + 2 * pair, 16);
-    }
-    constexpr int SHARE = THREADS / COLUMNS;
-    int k = threadIdx.x % SHARE * (DEPTH / SHARE);
-    double *b = stage + (ROWS + threadIdx.x / SHARE) * PITCH + k;
-    k += f.k;
-#pragma unroll
-    for (int i = 0; i < DEPTH / SHARE / 2; i++) { /* n is even; what is beyond it, or no column at all, is zero */
-      bool there = f.from && k + 2 * i < p.n;
-      __pipeline_memcpy_async(b + 2 * i, there ? f.from + k + 2 * i : p.d_in, 16, there ? 0 : 16);
-    }
-    f.k += DEPTH;
-    if (f.k == p.k_pad) {
-      f.k = 0;
-      if (++f.segment < p.n_segments) f.from = column_start(p, f.column, f.segment);
-    }
+  for (int i = 0; i < 4; i++) {
+    double2 v = *(const double2 *)(from + 64 * i);
+    a[2 * i] = v.x, a[2 * i + 1] = v.y;
   }
-  __pipeline_commit();
+}
+__device__ __forceinline__ void take_column(const double *from, double (&b)[4]) {
+  double2 first = *(const double2 *)from, second = *(const double2 *)(from + 2);
+  b[0] = first.x, b[1] = first.y, b[2] = second.x, b[3] = second.y;
 }
 
 /* Each of the four warps makes all rows of its quarter of the columns. */
 template <int ROWS, int COLUMNS>
 __global__ void __launch_bounds__(THREADS, 3) wide_product(const fmm_cuda_product p) {
-  constexpr int PANEL = (ROWS + COLUMNS) * PITCH, TILES = ROWS / 16, EIGHTS = COLUMNS / 32 /* tiles of eight columns a warp */;
+  constexpr int PANEL = ROWS * DEPTH + COLUMNS * PITCH, TILES = ROWS / 16, EIGHTS = COLUMNS / 32 /* tiles of eight columns a warp */;
   extern __shared__ __align__(16) double stage[]; /* STAGES panels */
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int row_tiles = (p.n + ROWS - 1) / ROWS; /* side by side, so that their columns come from memory once */
   const int64_t first_column = (int64_t)(blockIdx.x / row_tiles) * COLUMNS;
   const int first_row = (int)(blockIdx.x % row_tiles) * ROWS, total = p.k_pad / DEPTH * p.n_segments;
-  feed f = {matrix_of(p, first_column), NULL, first_column + threadIdx.x / (THREADS / COLUMNS), 0, 0};
-  f.from = column_start(p, f.column, 0);
-  for (int i = 0; i < STAGES - 1; i++) load<ROWS, COLUMNS>(p, f, first_row, stage + i * PANEL);
+  __shared__ double *out[COLUMNS];
+  __shared__ double scale[COLUMNS];
+  feed<ROWS, COLUMNS> f;
+  const unsigned stages = (unsigned)__cvta_generic_to_shared(stage);
+  f.start(p, first_column, first_row);
+  for (int i = 0; i < STAGES - 1; i++) f.load(p, stages + 8 * i * PANEL);
+  if (threadIdx.x < COLUMNS) out[threadIdx.x] = column_end(p, first_column + threadIdx.x, &scale[threadIdx.x]);
   double sum[TILES][EIGHTS][4] = {};
+  int now = 0, next = STAGES - 1;
   for (int step = 0; step < total; step++) {
     __pipeline_wait_prior(STAGES - 2);
     __syncthreads(); /* the panel is there for all, and all have done with the one that is overwritten next */
-    load<ROWS, COLUMNS>(p, f, first_row, stage + (step + STAGES - 1) % STAGES * PANEL);
-    const double *pa = stage + step % STAGES * PANEL + g * PITCH + t, *pb = stage + step % STAGES * PANEL + (ROWS + 8 * EIGHTS * warp + g) * PITCH + t;
-    double fa[8], fb[EIGHTS][4];
+    f.load(p, stages + 8 * next * PANEL);
+    const double *pa = stage + now * PANEL + 2 * lane, *pb = stage + now * PANEL + ROWS * DEPTH + (8 * EIGHTS * warp + g) * PITCH + 4 * t;
+    now = now == STAGES - 1 ? 0 : now + 1, next = next == STAGES - 1 ? 0 : next + 1;
+    double fa[2][8], fb[EIGHTS][4];
 #pragma unroll
-    for (int j = 0; j < EIGHTS; j++)
-#pragma unroll
-      for (int i = 0; i < 4; i++) fb[j][i] = pb[j * 8 * PITCH + 4 * i];
+    for (int j = 0; j < EIGHTS; j++) take_column(pb + j * 8 * PITCH, fb[j]);
+    take_tile(pa, fa[0]);
 #pragma unroll
     for (int m = 0; m < TILES; m++) {
+      if (m + 1 < TILES) take_tile(pa + (m + 1) * TILE, fa[(m + 1) % 2]);
 #pragma unroll
-      for (int i = 0; i < 8; i++) fa[i] = pa[(16 * m + (i & 1) * 8) * PITCH + (i >> 1) * 4];
-#pragma unroll
-      for (int j = 0; j < EIGHTS; j++) fmm_mma_16x8x16(sum[m][j], fa, fb[j]);
+      for (int j = 0; j < EIGHTS; j++) fmm_mma_16x8x16(sum[m][j], fa[m % 2], fb[j]);
     }
   }
   /* By columns in shared memory, so that what is added to comes and goes whole lines at a time. */
   constexpr int OUT_PITCH = ROWS + 2, PAIRS = ROWS / 2;
-  __shared__ double *out[COLUMNS];
-  __shared__ double scale[COLUMNS];
   __syncthreads();
-  if (threadIdx.x < COLUMNS) out[threadIdx.x] = column_end(p, first_column + threadIdx.x, &scale[threadIdx.x]);
 #pragma unroll
   for (int m = 0; m < TILES; m++)
 #pragma unroll
@@ -141,13 +169,13 @@ __global__ void __launch_bounds__(THREADS, 3) wide_product(const fmm_cuda_produc
   }
 }
 
-__global__ void __launch_bounds__(SHORT_WARPS * 32) short_product(const fmm_cuda_product p) {
+__global__ void __launch_bounds__(SHORT_WARPS * 32, 2) short_product(const fmm_cuda_product p) {
   __shared__ double part[SHORT_WARPS][SHORT_ROWS * SHORT_COLUMNS];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int row_tiles = p.m_pad / SHORT_ROWS;
   const int64_t first_column = (int64_t)(blockIdx.x / row_tiles) * SHORT_COLUMNS;
   const int first_row = (int)(blockIdx.x % row_tiles) * SHORT_ROWS, panels = p.k_pad / DEPTH, total = panels * p.n_segments;
-  const double *matrix = matrix_of(p, first_column) + (int64_t)(first_row + g) * p.k_pad + t, *from[2] = {NULL, NULL};
+  const double *matrix = matrix_of(p, first_column) + (int64_t)first_row * p.k_pad + 2 * lane, *from[2] = {NULL, NULL};
   double sum[2][2][4] = {};
   int last = -1;
   fmm_cuda_await_earlier();
@@ -157,15 +185,18 @@ __global__ void __launch_bounds__(SHORT_WARPS * 32) short_product(const fmm_cuda
     if (segment != last)
       for (int j = 0; j < 2; j++) from[j] = column_start(p, first_column + 8 * j + g, segment);
     last = segment;
-    double fa[2][8], fb[2][4];
+    double fa[2][8], fb[2][4] = {};
+    const double *panel = matrix + segment * p.matrix_stride + DEPTH * k;
 #pragma unroll
-    for (int m = 0; m < 2; m++)
-#pragma unroll
-      for (int i = 0; i < 8; i++) fa[m][i] = matrix[segment * p.matrix_stride + (int64_t)(16 * m + (i & 1) * 8) * p.k_pad + k + (i >> 1) * 4];
+    for (int m = 0; m < 2; m++) take_tile(panel + 16 * m * p.k_pad, fa[m]);
 #pragma unroll
     for (int j = 0; j < 2; j++)
 #pragma unroll
-      for (int i = 0; i < 4; i++) fb[j][i] = from[j] && k + 4 * i + t < p.n ? from[j][k + 4 * i + t] : 0;
+      for (int i = 0; i < 4; i += 2) { /* n is even */
+        if (!from[j] || k + 4 * t + i >= p.n) continue;
+        double2 v = *(const double2 *)(from[j] + k + 4 * t + i);
+        fb[j][i] = v.x, fb[j][i + 1] = v.y;
+      }
 #pragma unroll
     for (int m = 0; m < 2; m++)
 #pragma unroll
@@ -189,7 +220,7 @@ int padded(int n, int rows) { return (n + rows - 1) / rows * rows; }
 
 template <int ROWS, int COLUMNS>
 cudaError_t run_wide(const fmm_cuda_product *p, int64_t columns, cudaStream_t stream) {
-  constexpr int BYTES = STAGES * (ROWS + COLUMNS) * PITCH * (int)sizeof(double);
+  constexpr int BYTES = STAGES * (ROWS * DEPTH + COLUMNS * PITCH) * (int)sizeof(double);
   unsigned blocks = (unsigned)((columns + COLUMNS - 1) / COLUMNS * ((p->n + ROWS - 1) / ROWS));
   return fmm_cuda_launch(wide_product<ROWS, COLUMNS>, blocks, THREADS, BYTES, stream, p->carveout, *p);
 }
@@ -200,7 +231,7 @@ cudaError_t run_rows(const fmm_cuda_product *p, int64_t columns, cudaStream_t st
 
 template <int ROWS, int COLUMNS>
 cudaError_t allow_wide(void) {
-  return cudaFuncSetAttribute(wide_product<ROWS, COLUMNS>, cudaFuncAttributeMaxDynamicSharedMemorySize, STAGES * (ROWS + COLUMNS) * PITCH * (int)sizeof(double));
+  return cudaFuncSetAttribute(wide_product<ROWS, COLUMNS>, cudaFuncAttributeMaxDynamicSharedMemorySize, STAGES * (ROWS * DEPTH + COLUMNS * PITCH) * (int)sizeof(double));
 }
 }
 

@@ -14,6 +14,9 @@
 #include FMM_PAIR_HEADER
 #undef FMM_PAIR_INFO_PASS
 #undef FMM_PAIR_INFO
+#define FMM_JOIN_(a, b) a##b
+#define FMM_JOIN(a, b) FMM_JOIN_(a, b)
+#define FMM_CUDA_MULTIPLE (FMM_JOIN(info_, FMM_CUDA_PAIR).inverse_distance ? 2 : 1)
 #include "kernels/pair/environment_cuda.h"
 
 namespace {
@@ -41,6 +44,7 @@ struct job {
   const double *target[3];
   double *out, *partial;
   int64_t n_sources, n_targets;
+  const int *tiny;                      /* coordinates whose differences' squares the seed may flush */
   int n_surface, columns, add, precise; /* precise: tiles of this mark only; -1: all */
   const double *scale;                  /* of densities in float, and its inverse */
   double params[FMM_MAX_PARAMS];
@@ -90,7 +94,7 @@ __device__ __forceinline__ void stage_source(const job &a, Real *to, const fmm_c
 }
 
 /* One group's share of the staged sources onto its targets. */
-template <class Acc, int GRADIENT, int K, int R, bool GUARD>
+template <class Acc, int GRADIENT, int K, int R, int GUARD>
 __device__ __forceinline__ void add_pairs(const typename Acc::Real *staged, int filled, int group, int groups, const typename Acc::Real (*at)[3],
                                           const typename Acc::Real *params, typename Acc::Real (*sum)[values_of(GRADIENT) * K]) {
   typedef typename Acc::Real Real;
@@ -169,8 +173,10 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
       __pipeline_wait_prior(0);
     }
     __syncthreads();
-    if (SOURCES == POINTS && TARGETS == POINTS && guard) add_pairs<Acc, GRADIENT, K, R, true>(staged, filled, group, groups, at, params, sum);
-    else add_pairs<Acc, GRADIENT, K, R, false>(staged, filled, group, groups, at, params, sum);
+    constexpr bool MEETS = SOURCES == POINTS && TARGETS == POINTS;
+    if (MEETS && guard && !SPLIT && *a.tiny) add_pairs<Acc, GRADIENT, K, R, FMM_GUARDED>(staged, filled, group, groups, at, params, sum);
+    else if (MEETS && guard) add_pairs<Acc, GRADIENT, K, R, FMM_NONZERO>(staged, filled, group, groups, at, params, sum);
+    else add_pairs<Acc, GRADIENT, K, R, FMM_OPEN>(staged, filled, group, groups, at, params, sum);
     if (SPLIT)
 #pragma unroll
       for (int r = 0; r < R; r++)
@@ -197,6 +203,7 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
     double f = 0;
     for (int g = 0; g < THREADS / 32; g++) f += shared[(g * VALUES + v) * held + t];
     if (SPLIT) f *= scale;
+    if (Acc::MULTIPLE == 2) f *= GRADIENT && output % 4 ? 0.125 : 0.5; /* of the root; derivatives have its cube */
     double *to = TARGETS == POINTS ? a.out + ((int64_t)output * a.columns + to_column) * a.n_targets + tile.target_begin + t
                                    : a.out + (((int64_t)tile.slot * a.columns + to_column) * (VALUES / K) + output) * a.n_surface + tile.target_begin + t;
     if (SOURCES == SURFACES && TARGETS == POINTS && tile.partial >= 0) a.partial[tile.partial + (int64_t)(output * a.columns + to_column) * tile.target_count + t] = f;
@@ -277,6 +284,7 @@ job job_of(const fmm_cuda_pair_job *j) {
   a.columns = p->columns;
   a.scale = p->d_scale;
   a.precise = -1;
+  a.tiny = p->d_tiny;
   memcpy(a.params, p->params, sizeof a.params);
   a.add = 1;
   switch (j->sum) {

@@ -25,6 +25,7 @@ typedef struct fmm_pair_info {
   double degree;           /* K(a r; params) = a^degree K(r; params * a^length_power): every dimensionally consistent formula has one */
   int symmetric;           /* K(x,y) = K(y,x)^T */
   int radial;              /* the header takes FMM_RSQRT of the squared distance only: the loops may then begin the roots of later pairs early, or make squares their own way */
+  int inverse_distance;    /* K is a density times FMM_RSQRT, its derivatives times FMM_RSQRT cubed and the difference: loops may take a multiple of the root, or squares alone */
   fmm_parity parity;
   double default_scale;    /* 1/(4 pi) ... applied once to the results */
   double flops, gradient_flops; /* floating-point operations a pair, potential / potential and gradient, 1/sqrt counted as 1 */

@@ -88,6 +88,10 @@ typedef struct fmm_cuda_joint { int64_t target_begin, partial; int32_t target_co
 
 typedef struct fmm_cuda_range { int64_t begin; int32_t count, guard; } fmm_cuda_range; /* points; guard: zero distances may occur */
 
+enum { FMM_LATTICE_TARGETS = 2 };
+/* Points of a surface that share two coordinates: where the two squares and that of the first point stand among a source's, and the points, -1: none. */
+typedef struct fmm_cuda_run { uint8_t a, b, begin, unused; int16_t point[6]; } fmm_cuda_run;
+
 /* The pair sums of one phase: tiles by row, and their ranges (of points, or boxes whose surfaces are the sources). */
 typedef struct fmm_cuda_sums {
   int64_t n_rows, n_tiles, n_ranges;
@@ -99,6 +103,11 @@ typedef struct fmm_cuda_sums {
   int64_t n_joints, n_partial;
   fmm_cuda_joint *joint, *d_joint;
   double *d_partial;
+  int lattice;                       /* by the kernels for points and surfaces (kernels/pair/pair_lattice_cuda.cu): a tile a row, or a part of one */
+  int shared_rows;                   /* those onto surfaces: four warps a row */
+  int64_t n_units;                   /* those from surfaces: FMM_LATTICE_TARGETS targets of one tile each, a lane's; tile by tile */
+  int32_t *unit_end, *d_unit_end;    /* past each tile's last unit; the host's is kept */
+  int32_t *first_tile, *d_first_tile; /* of each 32 units */
   int single;                        /* in float, but the precise tiles */
   int64_t n_precise;
 } fmm_cuda_sums;
@@ -112,7 +121,7 @@ typedef struct fmm_cuda_results { double factor, gradient_factor, *potential, *g
 /* Columns of one batched product. */
 typedef struct fmm_cuda_batch { int64_t begin, end; int level; } fmm_cuda_batch; /* columns [begin, end) of d_column_box */
 
-/* One level's operators on the device; matrices padded to rows of n_pad32 and n_pad16 columns, zero filled. */
+/* One level's operators on the device; matrices padded to m_pad rows and k_pad columns, zero filled, in the order of fmm_cuda_tile_place. */
 typedef struct fmm_cuda_operators {
   double *d_up_first, *d_up_second, *d_down_first, *d_down_second;
   double *d_m2m;      /* 8 matrices one after another */
@@ -123,6 +132,7 @@ typedef struct fmm_cuda_operators {
 enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_TIGHT /* precise tiles, beside those in float */, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
 /* Place of the first density (row * width + component and column) and the first result row that are not finite; inverted high word of the largest density. */
 enum { FMM_CUDA_BAD_DENSITY, FMM_CUDA_BAD_RESULT, FMM_CUDA_LARGEST, FMM_CUDA_N_REPORT };
+enum { FMM_CUDA_PIECES_IN = 4 /* of densities in page-locked memory of the caller's, each sorted while the next arrives */ };
 enum { FMM_CUDA_LEAST_CHUNK = 1 << 18, FMM_CUDA_MOST_CHUNK = 1 << 20 /* bytes */ };
 
 struct fmm_gpu_plan {
@@ -133,6 +143,7 @@ struct fmm_gpu_plan {
   int early;                         /* short products are placed before the kernel ahead of them has ended; not where U runs beside: its blocks would wait */
   int staging_threads;               /* that copy to and from page-locked memory: a few keep up with the bus, more wait for one another in the driver */
   unsigned phases;
+  int results_to_host;
   int columns, gradient, components, equivalents, outputs, values; /* values: outputs * (gradient ? 4 : 1) */
   int order, grid, n_surface, n, n_levels, n_operator_levels;
   double outer_radius;               /* fmm_operators */
@@ -154,6 +165,7 @@ struct fmm_gpu_plan {
   int64_t *d_source_row, *d_source_first, *d_target_row, *d_target_first; /* as in fmm_points; first NULL when nothing was merged */
   int64_t *d_target_position;        /* of an input row: its unique target */
   double *d_center[3], *d_half, *d_surface; /* d_half a box */
+  int *d_tiny;                       /* nonzero: coordinates are so small that squares of distances may be subnormal without being zero */
   double *d_degree_in;               /* per box: half^-degree (1 when not homogeneous): check potentials -> unit box */
   double *d_degree_out, *d_degree_parent; /* per box: half^degree, and the parent's */
 
@@ -161,12 +173,15 @@ struct fmm_gpu_plan {
   double *d_density_input, *d_density; /* input layout; planes */
   unsigned long long *d_report, *report; /* of this execution, by integer minima, all ones: nothing; on the device, and its page-locked copy */
   double *d_scale;                   /* power of two that takes it to about 1, and its inverse: densities in float */
+  double *d_result;                  /* potentials by the caller's rows, on their way to page-locked arrays of the caller's; NULL with gradients */
   double *d_near, *d_far;            /* potentials of U, W and of down; planes */
   double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n] */
 
   /* pair sums */
   fmm_cuda_sums sums[FMM_N_SUMS];
   double *d_tight;                   /* room of fmm_cuda_mark_tight */
+  int n_runs;
+  fmm_cuda_run *d_run;               /* of the surface, for sums onto it */
   unsigned *d_next_tile;             /* of U, where blocks take tiles in turn */
 
   /* products: columns are boxes; first the leaves with sources by ascending box (P2M's slots), then the boxes with children from the deepest
@@ -201,8 +216,8 @@ struct fmm_gpu_plan {
   /* streams and events */
   void *green;                       /* green context when limited to some multiprocessors */
   cudaStream_t stream[FMM_CUDA_N_STREAMS], caller;
-  cudaEvent_t origin, ready, tight_ready, tight_done, rest_done, up_done, check_sent, far_done, near_done;
-  cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS];
+  cudaEvent_t origin, ready, inspected, tight_ready, tight_done, rest_done, up_done, check_sent, far_done, near_done;
+  cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], piece_sent[FMM_CUDA_PIECES_IN];
   unsigned ran, copied;
   int shares_u;                      /* U runs beside the far chain, whose end brings more blocks for it */
   int densities_sorted;              /* on their way in, in this execution */
@@ -225,6 +240,17 @@ fmm_cuda_pair_launch *fmm_cuda_pair_find(const fmm_pair_info *info);
 /* Most targets a lane of this sum's kernel can hold. */
 int fmm_cuda_pair_most(const fmm_gpu_plan *plan, fmm_cuda_sum sum);
 fmm_status fmm_cuda_sum_run(fmm_gpu_plan *plan, fmm_cuda_sum sum, int64_t row_begin, int64_t row_end, cudaStream_t stream);
+/* Sums between points and surfaces as lattices (kernels/pair/pair_lattice_cuda.cu): whether they serve this one, and its tiles, enqueued. */
+int fmm_cuda_lattice_serves(const fmm_gpu_plan *plan, fmm_cuda_sum sum);
+cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *job);
+/* The runs of a surface, at most FMM_LATTICE_MOST_RUNS; returns how many. */
+enum { FMM_LATTICE_MOST_RUNS = 96 };
+int fmm_cuda_lattice_runs(const fmm_gpu_plan *plan, const int16_t *grid_surface, fmm_cuda_run *runs);
+
+/* Where entry (i, j) of a matrix lies: tiles of 16 x 16, row of tiles by row of tiles; in each, four parts of 64: lane 4 g + t has (g, 4 t + part) and (g + 8, 4 t + part). */
+static inline int64_t fmm_cuda_tile_place(int i, int j, int k_pad) {
+  return (int64_t)(i / 16) * 16 * k_pad + j / 16 * 256 + j % 4 * 64 + 2 * (4 * (i % 8) + j % 16 / 4) + i % 16 / 8;
+}
 
 /* Batched product, kernels/product_cuda.cu: out[column] (+)= out_scale * sum over segments s of matrix[s] * in[index[column][s]]. */
 typedef struct fmm_cuda_product {
@@ -262,8 +288,10 @@ int fmm_cuda_can_scatter(const fmm_gpu_plan *plan);
 cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *plan, int64_t begin, int64_t end, cudaStream_t stream);
 /* Of densities in float, after either. */
 cudaError_t fmm_cuda_scale(const fmm_gpu_plan *plan, cudaStream_t stream);
-/* The report of all results, before any is delivered. */
-cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, cudaStream_t stream);
+/* The report of all results, before any is delivered. place: potentials are made in d_near, for fmm_cuda_place to sort. */
+cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, int place, cudaStream_t stream);
+/* Fills d_result. */
+cudaError_t fmm_cuda_place(const fmm_gpu_plan *p, cudaStream_t stream);
 /* All results as p->results says, by one launch. inspected: nothing is written when the report is bad; else values are reported on the way. */
 cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, int inspected, cudaStream_t stream);
 /* Nonzero when a host array is page-locked as a whole (runtime/gpu/gpu_locked.cu). */
@@ -272,6 +300,8 @@ int fmm_cuda_is_locked(const void *host, size_t bytes);
 cudaError_t fmm_cuda_publish_report(const fmm_gpu_plan *p, cudaStream_t stream);
 /* Fills d_target_position from rows of unique targets, as in fmm_points, on the default stream. */
 cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, const int64_t *d_first);
+/* Fills d_tiny, on the default stream. */
+cudaError_t fmm_cuda_find_tiny(const fmm_gpu_plan *p);
 /* Adds the parts of joints [begin, end) of a sum onto points to `d_sum`. */
 cudaError_t fmm_cuda_join(const fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t begin, int64_t end, double *d_sum, cudaStream_t stream);
 cudaError_t fmm_cuda_add(double *d_sum, const double *d_term, int64_t n, cudaStream_t stream);
@@ -282,6 +312,7 @@ typedef struct fmm_cuda_tables {
   int32_t *slot_child, *row_child, *v_row, *neighbor;
   double *half, *degree_in, *degree_out, *degree_parent, *twiddle;
   int16_t *grid_surface;
+  fmm_cuda_run run[FMM_LATTICE_MOST_RUNS];
 } fmm_cuda_tables;
 /* Fills the tables, the plan's host parts (sums, batches, counts) and nothing on the device. */
 fmm_status fmm_cuda_tables_build(fmm_gpu_plan *plan, fmm_cuda_tables *tables, const fmm_state *state);

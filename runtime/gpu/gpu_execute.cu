@@ -32,9 +32,9 @@ size_t chunk_of(size_t bytes) {
   return chunk > (size_t)FMM_CUDA_MOST_CHUNK ? (size_t)FMM_CUDA_MOST_CHUNK : chunk;
 }
 
-enum { PIECES_IN = 4 };
 size_t density_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double); }
 size_t expansion_bytes(const fmm_gpu_plan *p, int64_t boxes) { return (size_t)(boxes * p->columns * p->n) * sizeof(double); }
+size_t result_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_input_targets * p->outputs * p->columns) * sizeof(double); }
 size_t planes_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_targets * p->values * p->columns) * sizeof(double); }
 
 fmm_status drain(fmm_gpu_plan *p) {
@@ -59,29 +59,40 @@ fmm_status stage_pieces(const fmm_gpu_plan *p, int64_t n, const char *call, F co
   return failed == cudaSuccess ? FMM_OK : fmm_cuda_failed(failed, call, __FILE__, __LINE__);
 }
 
-/* From page-locked memory of the caller's. Where an input row's place is known (sources are the targets, none merged) each piece is sorted while the next arrives. */
+/* From page-locked memory of the caller's. Where an input row's place is known (sources are the targets, none merged) each piece is sorted while the next
+ * arrives; they grow smaller (halves of what is left), since the last one's sorting is waited for. */
+int pieces_in(const fmm_gpu_plan *p) { return fmm_cuda_can_scatter(p) && density_bytes(p) > FMM_CUDA_MOST_CHUNK ? FMM_CUDA_PIECES_IN : 1; }
+int64_t piece_begin(const fmm_gpu_plan *p, int i, int n) { return i == n ? p->n_input_sources : p->n_input_sources - (p->n_input_sources >> i); }
+
+/* Before all else of an execution, so that the bus is busy meanwhile. */
 fmm_status send_locked(fmm_gpu_plan *p, const double *densities) {
-  cudaStream_t in = p->stream[FMM_CUDA_IN], far = p->stream[FMM_CUDA_FAR];
-  int64_t rows = p->n_input_sources, width = p->components * p->columns, pieces = fmm_cuda_can_scatter(p) && density_bytes(p) > FMM_CUDA_MOST_CHUNK ? PIECES_IN : 1;
-  for (int64_t i = 0; i < pieces; i++) {
-    int64_t begin = rows * i / pieces, end = rows * (i + 1) / pieces;
+  cudaStream_t in = p->stream[FMM_CUDA_IN];
+  int64_t width = p->components * p->columns;
+  FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 0, in));
+  for (int i = 0, n = pieces_in(p); i < n; i++) {
+    int64_t begin = piece_begin(p, i, n), end = piece_begin(p, i + 1, n);
     CUDA_TRY(cudaMemcpyAsync(p->d_density_input + begin * width, densities + begin * width, (size_t)((end - begin) * width) * sizeof(double), cudaMemcpyHostToDevice, in));
-    if (pieces == 1) return FMM_OK;
-    FMM_TRY(after(far, p->ready, in));
-    CUDA_TRY(fmm_cuda_scatter(p, begin, end, far));
+    CUDA_TRY(cudaEventRecord(p->piece_sent[i], in));
   }
-  p->densities_sorted = 1;
+  return mark_copy(p, FMM_GPU_COPY_DENSITIES, 1, in);
+}
+
+fmm_status sort_sent(fmm_gpu_plan *p) {
+  cudaStream_t far = p->stream[FMM_CUDA_FAR];
+  for (int i = 0, n = pieces_in(p); i < n; i++) {
+    CUDA_TRY(cudaStreamWaitEvent(far, p->piece_sent[i], 0));
+    if (n > 1) CUDA_TRY(fmm_cuda_scatter(p, piece_begin(p, i, n), piece_begin(p, i + 1, n), far));
+    p->densities_sorted = n > 1;
+  }
   return FMM_OK;
 }
 
-/* Each piece is copied to page-locked memory and sent off; without where the caller's memory is such. */
+/* Each piece is copied to page-locked memory and sent off. */
 fmm_status stage_densities(fmm_gpu_plan *p, const double *densities) {
   cudaStream_t in = p->stream[FMM_CUDA_IN];
   size_t bytes = density_bytes(p), chunk = chunk_of(bytes);
-  if (!p->stage_in && bytes) return FMM_FAIL(FMM_ERR_INTERNAL, "densities come from the host, but the GPU plan was made for device memory");
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 0, in));
-  if (fmm_cuda_is_locked(densities, bytes)) FMM_TRY(send_locked(p, densities));
-  else FMM_TRY(stage_pieces(p, (int64_t)((bytes + chunk - 1) / chunk), "cudaMemcpyAsync", [=](int64_t i) {
+  FMM_TRY(stage_pieces(p, (int64_t)((bytes + chunk - 1) / chunk), "cudaMemcpyAsync", [=](int64_t i) {
     size_t at = (size_t)i * chunk, size = bytes - at < chunk ? bytes - at : chunk;
     memcpy((char *)p->stage_in + at, (const char *)densities + at, size);
     cudaError_t error = fmm_cuda_gate();
@@ -101,12 +112,17 @@ fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space spac
   p->reports = p->densities_sorted = 0;
   CUDA_TRY(cudaEventRecord(p->origin, far));
   CUDA_TRY(cudaStreamWaitEvent(p->stream[FMM_CUDA_IN], p->origin, 0));
+  if (space == FMM_MEMORY_HOST && !p->stage_in && density_bytes(p))
+    return FMM_FAIL(FMM_ERR_INTERNAL, "densities come from the host, but the GPU plan was made for device memory");
+  const int locked = space == FMM_MEMORY_HOST && fmm_cuda_is_locked(densities, density_bytes(p));
+  if (locked) FMM_TRY(send_locked(p, densities));
   CUDA_TRY(cudaMemsetAsync(p->d_report, 0xff, FMM_CUDA_N_REPORT * sizeof *p->d_report, far));
   if (p->d_next_tile) CUDA_TRY(cudaMemsetAsync(p->d_next_tile, 0, sizeof *p->d_next_tile, far));
   CUDA_TRY(cudaMemsetAsync(p->d_far, 0, planes_bytes(p), far));
   CUDA_TRY(cudaMemsetAsync(p->d_near, 0, planes_bytes(p), far));
   if (p->d_down_check) CUDA_TRY(cudaMemsetAsync(p->d_down_check, 0, expansion_bytes(p, p->n_boxes), far));
-  if (space == FMM_MEMORY_HOST) FMM_TRY(stage_densities(p, densities));
+  if (locked) FMM_TRY(sort_sent(p));
+  else if (space == FMM_MEMORY_HOST) FMM_TRY(stage_densities(p, densities));
   else if (p->caller) FMM_TRY(after(far, p->ready, p->caller));
   if (!p->densities_sorted) CUDA_TRY(fmm_cuda_gather(p, space == FMM_MEMORY_HOST ? p->d_density_input : densities, far));
   CUDA_TRY(fmm_cuda_scale(p, far));
@@ -212,16 +228,22 @@ void place_results(fmm_gpu_plan *p, double factor, double gradient_factor, doubl
   r->direct = values && (r->potential == potential || (gradient && r->gradient == gradient));
 }
 
+/* Whether one copy brings all results: a kernel's writes beyond the bus are smaller than the copy engine's, but that takes two calls where there are gradients. */
+int by_copy(const fmm_gpu_plan *p) { return p->results.direct && p->d_result; }
+
 /* Results reach the host by the very kernel that sorts them, whole lines one after the other, all by one launch, so that one that is refused has written nothing.
- * To page-locked arrays of the caller's it is left to finish, when all other work is known to have ended well; the plan's own page-locked memory may be written at once. */
+ * To page-locked arrays of the caller's it is left to finish, when all other work is known to have ended well, and done by the copy engine where one copy is enough; they are
+ * sorted before. The plan's own page-locked memory may be written at once. */
 fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
   cudaStream_t far = p->stream[FMM_CUDA_FAR];
   FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
   place_results(p, factor, gradient_factor, potential, gradient, space);
   if (space == FMM_MEMORY_HOST && !p->stage_out && p->n_input_targets) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
   if (p->results.direct || space == FMM_MEMORY_DEVICE) {
-    CUDA_TRY(fmm_cuda_inspect(p, far));
+    CUDA_TRY(fmm_cuda_inspect(p, by_copy(p), far));
     FMM_TRY(fetch_report(p, far));
+    CUDA_TRY(cudaEventRecord(p->inspected, far));
+    if (by_copy(p)) CUDA_TRY(fmm_cuda_place(p, far)); /* while the host learns of the report */
     if (space == FMM_MEMORY_DEVICE) CUDA_TRY(fmm_cuda_deliver(p, 1, far)); /* the last that is enqueued */
     return FMM_OK;
   }
@@ -235,7 +257,8 @@ fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, doubl
 fmm_status send_results(fmm_gpu_plan *p) {
   cudaStream_t far = p->stream[FMM_CUDA_FAR];
   cudaEventRecord(p->copy_event[FMM_GPU_COPY_RESULTS][0], far);
-  CUDA_TRY(fmm_cuda_deliver(p, 1, far));
+  if (by_copy(p)) CUDA_TRY(cudaMemcpyAsync(p->results.potential, p->d_result, result_bytes(p), cudaMemcpyDeviceToHost, far));
+  else CUDA_TRY(fmm_cuda_deliver(p, 1, far));
   cudaEventRecord(p->copy_event[FMM_GPU_COPY_RESULTS][1], far);
   p->copied |= 1u << FMM_GPU_COPY_RESULTS;
   CUDA_TRY(cudaStreamSynchronize(far));
@@ -256,8 +279,9 @@ void unstage(const fmm_gpu_plan *p, const double *from, double *to, size_t bytes
 /* The host's results are touched only when all work was done without error. */
 fmm_status finish(fmm_gpu_plan *p) {
   const fmm_cuda_results *r = &p->results;
-  size_t bytes = (size_t)(p->n_input_targets * p->outputs * p->columns) * sizeof(double);
-  CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_FAR]));
+  size_t bytes = result_bytes(p);
+  if (r->direct) CUDA_TRY(cudaEventSynchronize(p->inspected)); /* all other work of the far stream has ended */
+  else CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_FAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_NEAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_IN]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_OUT]));
@@ -295,7 +319,7 @@ fmm_status fmm_cuda_sum_run(fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t row_begin
     p->shares_u = 1;
   }
   if (tight) FMM_TRY(after(job.tight_stream, p->tight_ready, stream));
-  CUDA_TRY(fmm_cuda_pair_find(p->info)(&job));
+  CUDA_TRY(s->lattice ? fmm_cuda_lattice_sum(&job) : fmm_cuda_pair_find(p->info)(&job));
   if (tight) FMM_TRY(after(stream, p->tight_done, job.tight_stream));
   CUDA_TRY(fmm_cuda_join(p, sum, s->row_joint[row_begin], s->row_joint[row_end], p->d_near, stream)); /* W's alone */
   return FMM_OK;

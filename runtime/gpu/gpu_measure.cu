@@ -1,5 +1,6 @@
 /* Measured rates of the device for calibration: multiply-adds, Laplace pairs as the U list sums them, memory, bus, launches. Each is the fastest of a few
  * runs timed by events: other work only adds time. */
+#include "kernels/pair/root_cuda.h"
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
@@ -17,12 +18,8 @@ __global__ void multiply_add(Real *out, Real x, int steps) {
   if (sum == (Real)-1) *out = sum; /* never: keeps the work */
 }
 
-__device__ __forceinline__ double inverse_root(double r2) {
-  double y;
-  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(r2));
-  return fma(__hiloint2double(__double2hiint(y) - 0x00100000, 0), fma(-(r2 * y), y, 1.0), y); /* as environment_cuda.h */
-}
-__device__ __forceinline__ float inverse_root(float r2) { return rsqrtf(r2); }
+__device__ __forceinline__ void add_pair(double &sum, double q, double r2) { fmm_add_twice(sum, q, r2); }
+__device__ __forceinline__ void add_pair(float &sum, float q, float r2) { sum += q * rsqrtf(r2); }
 
 template <typename Real>
 __global__ void pairs(Real *out, int repeats) {
@@ -38,7 +35,7 @@ __global__ void pairs(Real *out, int repeats) {
 #pragma unroll
       for (int r = 0; r < TARGETS; r++) {
         Real dx = at[r][0] - x, dy = at[r][1] - y, dz = at[r][2] - z;
-        sum[r] += q * inverse_root(dx * dx + dy * dy + dz * dz);
+        add_pair(sum[r], q, dx * dx + dy * dy + dz * dz);
       }
     }
   Real total = 0;

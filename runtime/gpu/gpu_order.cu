@@ -76,16 +76,29 @@ __device__ __forceinline__ double result_of(const results &a, int64_t i, int out
   return (k ? a.gradient_factor : a.factor) * (a.near[plane] + a.far[plane]);
 }
 
-/* The first row with a result that is not finite, before anything is written: by targets as they are sorted, whose rows are looked up where needed. */
-__global__ void inspect(const results a) {
+/* The first row with a result that is not finite, before anything is written: by targets as they are sorted, whose rows are looked up where needed. sum: potentials
+ * are put there, planes as near's. */
+__global__ void inspect(const results a, double *sum) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= a.n) return;
   bool finite = true;
   for (int o = 0; o < a.outputs; o++)
     for (int k = 0; k < a.derivatives; k++)
-      for (int c = 0; c < a.columns; c++) finite = finite && isfinite(result_of(a, i, o, k, c));
+      for (int c = 0; c < a.columns; c++) {
+        double value = result_of(a, i, o, k, c);
+        finite = finite && isfinite(value);
+        if (sum) sum[((int64_t)o * a.columns + c) * a.n + i] = value; /* without derivatives */
+      }
   if (finite) return;
   for (int64_t j = a.first ? a.first[i] : i; j < (a.first ? a.first[i + 1] : i + 1); j++) lower(a.report + FMM_CUDA_BAD_RESULT, (unsigned long long)a.row[j]);
+}
+
+/* [row][output][column] from planes. */
+__global__ void place(int64_t rows, int64_t n, int width, const int64_t *position, const double *planes, double *result) {
+  int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (row >= rows) return;
+  int64_t i = position[row];
+  for (int k = 0; k < width; k++) result[row * width + k] = planes[k * n + i];
 }
 
 /* potential: [row][output][column]; gradient: [row][output][axis][column], a thread a value, as they follow one another there: they may lie beyond the bus, which
@@ -110,6 +123,13 @@ __global__ void invert(int64_t n, const int64_t *row, const int64_t *first, int6
   if (i >= n) return;
   int64_t begin = first ? first[i] : i, end = first ? first[i + 1] : i + 1;
   for (int64_t j = begin; j < end; j++) position[row[j]] = i;
+}
+
+/* Two numbers below 2^53 s in size differ by s at the least, or by less than s only where one is such a small one and not zero; squares of less than 2^-511 are
+ * subnormal. */
+__global__ void find_tiny(int64_t n, const double *x, int *tiny) {
+  int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i < n && x[i] != 0 && fabs(x[i]) < 0x1p-457) *tiny = 1;
 }
 
 __global__ void publish(const unsigned long long *report, unsigned long long *host_report) { host_report[threadIdx.x] = report[threadIdx.x]; }
@@ -166,9 +186,15 @@ static results results_of(const fmm_gpu_plan *p) {
                  p->columns, p->d_near, p->d_far, p->results.factor, p->results.gradient_factor, p->d_report};
 }
 
-cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, cudaStream_t stream) {
+cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, int place, cudaStream_t stream) {
   if (p->n_targets == 0) return cudaSuccess;
-  inspect<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(results_of(p));
+  inspect<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(results_of(p), place ? p->d_near : NULL);
+  return cudaGetLastError();
+}
+
+cudaError_t fmm_cuda_place(const fmm_gpu_plan *p, cudaStream_t stream) {
+  if (p->n_input_targets == 0) return cudaSuccess;
+  place<<<blocks_of(p->n_input_targets), THREADS, 0, stream>>>(p->n_input_targets, p->n_targets, p->outputs * p->columns, p->d_target_position, p->d_near, p->d_result);
   return cudaGetLastError();
 }
 
@@ -183,6 +209,16 @@ cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, co
   if (p->n_targets == 0) return cudaSuccess;
   invert<<<blocks_of(p->n_targets), THREADS>>>(p->n_targets, d_row, d_first, p->d_target_position);
   return cudaGetLastError();
+}
+
+cudaError_t fmm_cuda_find_tiny(const fmm_gpu_plan *p) {
+  cudaError_t error = cudaMemset(p->d_tiny, 0, sizeof *p->d_tiny);
+  for (int k = 0; k < 3 && error == cudaSuccess; k++) {
+    if (p->n_sources) find_tiny<<<blocks_of(p->n_sources), THREADS>>>(p->n_sources, p->d_source[k], p->d_tiny);
+    if (p->n_targets && !p->same_points) find_tiny<<<blocks_of(p->n_targets), THREADS>>>(p->n_targets, p->d_target[k], p->d_tiny);
+    error = cudaGetLastError();
+  }
+  return error;
 }
 
 cudaError_t fmm_cuda_publish_report(const fmm_gpu_plan *p, cudaStream_t stream) {

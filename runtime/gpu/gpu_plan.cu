@@ -35,7 +35,9 @@ void layout_points(fmm_gpu_plan *p, arena *a, int same) {
   take(a, &p->d_density_input, p->n_input_sources * p->components * p->columns);
   take(a, &p->d_density, p->n_sources * p->components * p->columns);
   take(a, &p->d_report, FMM_CUDA_N_REPORT);
+  take(a, &p->d_tiny, 1);
   take(a, &p->d_scale, 2);
+  if (p->results_to_host && !p->gradient) take(a, &p->d_result, p->n_input_targets * p->outputs * p->columns);
   take(a, &p->d_near, p->n_targets * p->values * p->columns);
   take(a, &p->d_far, p->n_targets * p->values * p->columns);
 }
@@ -112,8 +114,10 @@ size_t layout(fmm_gpu_plan *p, char *base, int same, int slab) {
     if (s->box) take(&a, &s->d_box, s->n_ranges);
     if (s->order) take(&a, &s->d_order, s->n_tiles);
     if (s->n_joints) take(&a, &s->d_joint, s->n_joints), take(&a, &s->d_partial, s->n_partial);
+    if (s->unit_end) take(&a, &s->d_unit_end, s->n_tiles), take(&a, &s->d_first_tile, (s->n_units + 31) / 32);
   }
   if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, 4 * p->sums[FMM_SUM_U].n_tiles);
+  if (p->n_runs) take(&a, &p->d_run, p->n_runs);
   if (p->overlaps) take(&a, &p->d_next_tile, 1);
   layout_v(p, &a, slab);
   p->slab = slab;
@@ -149,13 +153,14 @@ fmm_status upload_points(fmm_gpu_plan *p, const fmm_tree *tree) {
   return FMM_OK;
 }
 
-/* One dense operator, padded. scratch: n * n and m_pad * k_pad doubles. */
+/* One dense operator, padded and by tiles. scratch: n * n and m_pad * k_pad doubles. */
 fmm_status upload_matrix(const fmm_gpu_plan *p, const fmm_operators *o, int level, fmm_operator_kind kind, int octant, double *scratch, double *d_to) {
   int64_t n = p->n;
   double *padded = scratch + n * n;
   FMM_TRY(fmm_operators_dense(o, &o->level[level], kind, octant, scratch));
   memset(padded, 0, (size_t)p->m_pad * p->k_pad * sizeof(double));
-  for (int64_t i = 0; i < n; i++) memcpy(padded + i * p->k_pad, scratch + i * n, (size_t)n * sizeof(double));
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) padded[fmm_cuda_tile_place(i, j, p->k_pad)] = scratch[i * n + j];
   return upload(d_to, padded, (int64_t)p->m_pad * p->k_pad);
 }
 
@@ -215,7 +220,10 @@ fmm_status upload_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_st
     if (s->box) FMM_TRY(upload(s->d_box, s->box, s->n_ranges));
     if (s->order) FMM_TRY(upload(s->d_order, s->order, s->n_tiles));
     if (s->joint) FMM_TRY(upload(s->d_joint, s->joint, s->n_joints));
+    if (s->unit_end) FMM_TRY(upload(s->d_unit_end, s->unit_end, s->n_tiles));
+    if (s->first_tile) FMM_TRY(upload(s->d_first_tile, s->first_tile, (s->n_units + 31) / 32));
   }
+  FMM_TRY(upload(p->d_run, t->run, p->n_runs));
   if (!has_far(p)) return FMM_OK;
   FMM_TRY(upload(p->d_column_box, t->column_box, p->n_columns));
   FMM_TRY(upload(p->d_child, t->child, 8 * p->n_up_columns));
@@ -246,6 +254,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const fmm_state *s = q->state;
   const fmm_operators *o = s->operators;
   p->device = q->device, p->threads = q->threads > 0 ? q->threads : 1, p->phases = q->phases, p->caller = (cudaStream_t)q->stream;
+  p->results_to_host = q->results_space == FMM_MEMORY_HOST;
   p->staging_threads = p->threads < MOST_STAGING_THREADS ? p->threads : MOST_STAGING_THREADS;
   p->info = s->pair->info;
   p->columns = s->n_columns, p->gradient = s->gradient != 0;
@@ -324,9 +333,10 @@ fmm_status make_streams(fmm_gpu_plan *p, int sms) {
     if (p->green && i <= FMM_CUDA_TIGHT) FMM_TRY(fmm_cuda_green_stream(p->green, priority, &p->stream[i]));
     else CUDA_TRY(cudaStreamCreateWithPriority(&p->stream[i], cudaStreamNonBlocking, priority));
   }
-  cudaEvent_t *plain[] = {&p->ready, &p->tight_ready, &p->tight_done, &p->rest_done, &p->up_done, &p->check_sent, &p->far_done, &p->near_done};
+  cudaEvent_t *plain[] = {&p->ready, &p->inspected, &p->tight_ready, &p->tight_done, &p->rest_done, &p->up_done, &p->check_sent, &p->far_done, &p->near_done};
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) CUDA_TRY(cudaEventCreateWithFlags(plain[i], cudaEventDisableTiming));
   for (int i = 0; i < FMM_GPU_N_ARRAYS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->fetched[i], cudaEventDisableTiming));
+  for (int i = 0; i < FMM_CUDA_PIECES_IN; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->piece_sent[i], cudaEventDisableTiming));
   CUDA_TRY(cudaEventCreate(&p->origin));
   for (int i = 0; i < 2; i++) {
     for (int k = 0; k < FMM_N_PHASES; k++) CUDA_TRY(cudaEventCreate(&p->phase_event[k][i]));
@@ -342,6 +352,7 @@ void free_host_sums(fmm_gpu_plan *p) {
     FMM_FREE(&p->sums[i].box);
     FMM_FREE(&p->sums[i].order);
     FMM_FREE(&p->sums[i].joint);
+    FMM_FREE(&p->sums[i].first_tile);
   }
 }
 
@@ -349,6 +360,7 @@ void free_offsets(fmm_gpu_plan *p) {
   for (int i = 0; i < FMM_N_SUMS; i++) {
     FMM_FREE(&p->sums[i].row_tile);
     FMM_FREE(&p->sums[i].row_joint);
+    FMM_FREE(&p->sums[i].unit_end);
   }
 }
 
@@ -376,6 +388,7 @@ extern "C" fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_req
   if (status == FMM_OK) {
     fmm_cuda_on_device on(p->device);
     status = upload_points(p, request->state->tree);
+    if (status == FMM_OK) status = CUDA_CHECKED(fmm_cuda_find_tiny(p));
     if (status == FMM_OK) status = CUDA_CHECKED(cudaStreamSynchronize(cudaStreamLegacy)); /* which the plan's streams do not wait for */
     if (status == FMM_OK) status = fmm_cuda_mark_tight(p);
   }
@@ -409,11 +422,13 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
     for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
       if (p->stream[i]) cudaStreamSynchronize(p->stream[i]), cudaStreamDestroy(p->stream[i]);
     fmm_cuda_green_destroy(p->green);
-    cudaEvent_t plain[] = {p->origin, p->ready, p->tight_ready, p->tight_done, p->rest_done, p->up_done, p->check_sent, p->far_done, p->near_done};
+    cudaEvent_t plain[] = {p->origin, p->ready, p->inspected, p->tight_ready, p->tight_done, p->rest_done, p->up_done, p->check_sent, p->far_done, p->near_done};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
       if (plain[i]) cudaEventDestroy(plain[i]);
     for (int i = 0; i < FMM_GPU_N_ARRAYS; i++)
       if (p->fetched[i]) cudaEventDestroy(p->fetched[i]);
+    for (int i = 0; i < FMM_CUDA_PIECES_IN; i++)
+      if (p->piece_sent[i]) cudaEventDestroy(p->piece_sent[i]);
     for (int i = 0; i < 2; i++) {
       for (int k = 0; k < FMM_N_PHASES; k++)
         if (p->phase_event[k][i]) cudaEventDestroy(p->phase_event[k][i]);

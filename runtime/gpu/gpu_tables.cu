@@ -5,7 +5,7 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { MOST_RANGE = 1 << 30, ENOUGH_TILES = 1024, LEAST_SHARE = 256 };
+enum { MOST_RANGE = 1 << 30, ENOUGH_TILES = 1024, LEAST_SHARE = 256, BOXES_A_LANE = 4 /* of W, before another takes over */, MANY_ROWS = 4096 /* for a warp each */ };
 
 /* What the rows of one pair sum are. */
 struct rows_of_sum {
@@ -81,12 +81,20 @@ int64_t fair_share(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_su
 }
 
 /* Into how many parts each of a row's tiles of so many targets is cut; each has a box at least. */
-int64_t parts_of(const rows_of_sum *q, int64_t r, int64_t targets, int64_t share) {
+int64_t parts_of(const fmm_cuda_sums *s, const rows_of_sum *q, int64_t r, int64_t targets, int64_t share) {
   int64_t boxes = is_unequal(q) ? q->offset[r + 1] - q->offset[r] : 1, parts = (targets * boxes + share - 1) / share;
+  if (s->lattice) parts = (boxes + BOXES_A_LANE - 1) / BOXES_A_LANE;
   return parts < 1 ? 1 : parts < boxes ? parts : boxes;
 }
 
 struct weighed { int64_t weight; int32_t tile; };
+
+int64_t work_of(const fmm_cuda_sums *s, const fmm_cuda_tile *t) {
+  int64_t sources = t->range_count;
+  if (s->range)
+    for (int32_t i = 0; i < t->range_count; i++) sources += s->range[t->range_begin + i].count;
+  return t->target_count * sources;
+}
 
 /* The tiles by descending work, as the device begins them in this order: a long one at the end would run alone. */
 fmm_status order_tiles(fmm_cuda_sums *s) {
@@ -94,7 +102,7 @@ fmm_status order_tiles(fmm_cuda_sums *s) {
   fmm_status status = FMM_OK;
   FMM_CHECK(FMM_ALLOCATE(&w, s->n_tiles, "work of GPU tiles"));
   FMM_CHECK(FMM_ALLOCATE(&s->order, s->n_tiles, "order of GPU tiles"));
-  for (int64_t i = 0; i < s->n_tiles; i++) w[i] = weighed{(int64_t)s->tile[i].target_count * s->tile[i].range_count, (int32_t)i};
+  for (int64_t i = 0; i < s->n_tiles; i++) w[i] = weighed{work_of(s, &s->tile[i]), (int32_t)i};
   qsort(w, (size_t)s->n_tiles, sizeof *w, [](const void *a, const void *b) {
     const weighed *x = (const weighed *)a, *y = (const weighed *)b;
     return x->weight != y->weight ? (x->weight < y->weight) - (x->weight > y->weight) : (x->tile > y->tile) - (x->tile < y->tile);
@@ -122,17 +130,41 @@ void add_tiles(fmm_gpu_plan *p, fmm_cuda_sums *s, const fmm_cuda_tile *row, int6
   }
 }
 
+/* The lanes of sums from surfaces. */
+fmm_status list_units(fmm_cuda_sums *s) {
+  FMM_TRY(FMM_ALLOCATE(&s->unit_end, s->n_tiles, "GPU lanes of tiles"));
+  for (int64_t i = 0; i < s->n_tiles; i++) {
+    s->n_units += (s->tile[i].target_count + FMM_LATTICE_TARGETS - 1) / FMM_LATTICE_TARGETS;
+    s->unit_end[i] = (int32_t)s->n_units;
+  }
+  if (s->n_units > INT32_MAX) return FMM_FAIL(FMM_ERR_DEVICE, "%lld targets are too many for one GPU", (long long)s->n_units * FMM_LATTICE_TARGETS);
+  FMM_TRY(FMM_ALLOCATE(&s->first_tile, (s->n_units + 31) / 32, "GPU tiles of warps"));
+  for (int64_t unit = 0, i = 0; unit < s->n_units; unit += 32) {
+    while (s->unit_end[i] <= unit) i++;
+    s->first_tile[unit / 32] = (int32_t)i;
+  }
+  return FMM_OK;
+}
+
+/* Tiles of a row. */
+void cut_row(const fmm_cuda_sums *s, int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane) {
+  if (s->lattice) *tiles = count > 0, *lanes_log2 = *per_lane = 0;
+  else shape_tiles(count, cap, most, tiles, lanes_log2, per_lane);
+}
+
 fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, const rows_of_sum *q) {
   fmm_cuda_sums *s = &p->sums[which];
   int64_t n_entries = q->offset ? q->offset[q->n_rows] : q->n_rows, n_tiles = 0, n_joints = 0, tiles, share = fair_share(p, tree, q);
   int cap = cap_of(p, tree, q), most = fmm_cuda_pair_most(p, which), lanes_log2, per_lane;
   s->n_rows = q->n_rows;
+  s->lattice = fmm_cuda_lattice_serves(p, which);
+  s->shared_rows = which == FMM_SUM_X || q->n_rows < MANY_ROWS;
   FMM_TRY(FMM_ALLOCATE(&s->row_tile, q->n_rows + 1, "GPU tile offsets"));
   FMM_TRY(FMM_ALLOCATE(&s->row_joint, q->n_rows + 1, "GPU tile offsets"));
   for (int64_t r = 0; r < q->n_rows; r++) {
     int64_t count = targets_of(p, tree, q, r);
-    shape_tiles(count, cap, most, &tiles, &lanes_log2, &per_lane);
-    int64_t parts = parts_of(q, r, (count + tiles - 1) / tiles, share);
+    cut_row(s, count, cap, most, &tiles, &lanes_log2, &per_lane);
+    int64_t parts = parts_of(s, q, r, tiles ? (count + tiles - 1) / tiles : 0, share);
     s->row_tile[r] = n_tiles, s->row_joint[r] = n_joints;
     n_tiles += tiles * parts, n_joints += parts > 1 ? tiles : 0;
   }
@@ -144,13 +176,14 @@ fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, 
   for (int64_t r = 0; r < q->n_rows; r++) {
     int64_t count = targets_of(p, tree, q, r), first = q->surface_targets ? 0 : tree->target_begin[q->row[r]], range_begin = s->n_ranges;
     row_ranges(s, tree, q, r);
-    shape_tiles(count, cap, most, &tiles, &lanes_log2, &per_lane);
+    cut_row(s, count, cap, most, &tiles, &lanes_log2, &per_lane);
     int tight = s->single && which == FMM_SUM_W && is_tight(p, tree, q, r);
     fmm_cuda_tile row = {range_begin, 0, -1, (int32_t)(s->n_ranges - range_begin), 0, q->row[r], q->slot_is_row ? (int32_t)r : q->row[r], lanes_log2, per_lane, tight};
-    add_tiles(p, s, &row, first, count, tiles, parts_of(q, r, (count + tiles - 1) / tiles, share), s->row_tile[r]);
+    add_tiles(p, s, &row, first, count, tiles, parts_of(s, q, r, tiles ? (count + tiles - 1) / tiles : 0, share), s->row_tile[r]);
     s->n_precise += tight * (s->row_tile[r + 1] - s->row_tile[r]);
   }
-  return is_unequal(q) ? order_tiles(s) : FMM_OK;
+  if (s->lattice && q->surface_sources) return list_units(s);
+  return is_unequal(q) || (s->lattice && which == FMM_SUM_X) ? order_tiles(s) : FMM_OK;
 }
 
 rows_of_sum from_rows(const fmm_rows *rows) {
@@ -329,6 +362,7 @@ fmm_status fmm_cuda_tables_build(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_
   const fmm_tree *tree = state->tree;
   const fmm_lists *lists = state->lists;
   FMM_TRY(build_boxes(p, t, tree, state->operators));
+  if (fmm_cuda_lattice_serves(p, FMM_SUM_P2M)) p->n_runs = fmm_cuda_lattice_runs(p, t->grid_surface, t->run);
   FMM_TRY(build_columns(p, t, tree));
   FMM_TRY(build_v(p, t, tree, &lists->v));
   if (has_phase(p, FMM_PHASE_ULIST)) {
