@@ -7,7 +7,7 @@ static fmm_cuda_product product_of(const fmm_gpu_plan *p, const fmm_cuda_batch *
   fmm_cuda_product m = {};
   m.n = p->n, m.m_pad = p->m_pad, m.k_pad = p->k_pad, m.columns = p->columns;
   m.n_segments = 1;
-  m.carveout = p->carveout, m.early = p->early;
+  m.carveout = p->carveout, m.early = p->early, m.resident = p->resident, m.sms = p->sms;
   m.matrix_stride = (int64_t)p->m_pad * p->k_pad;
   m.n_boxes = batch->end - batch->begin;
   return m;

@@ -195,14 +195,6 @@ __device__ __forceinline__ void add_surface(const double *q, const double (&from
   }
 }
 
-/* Has N values on their way to the cache, a line a lane. */
-template <int N>
-__device__ __forceinline__ void touch(const double *values) {
-  constexpr int LINE = 16, LINES = (N + LINE - 1) / LINE;
-  double value;
-  asm volatile("ld.global.f64 %0, [%1];" : "=d"(value) : "l"(values + threadIdx.x % 32 % LINES * LINE));
-}
-
 /* The tile of unit `unit`, the lane's own: units of tile t end at unit_end[t], and that of the warp's first one is known. */
 __device__ __forceinline__ int64_t tile_of(const job &a, int64_t first_tile, int64_t unit) {
   int64_t at = first_tile + (threadIdx.x & 31);
@@ -229,7 +221,6 @@ __global__ void __launch_bounds__(THREADS) from_surfaces(const job a) {
     for (int k = 0; k < 3; k++) at[k][r] = a.point[k][target + min(r, count - 1)];
   for (int n = 0; n < tile.range_count; n++) {
     const int box = a.box ? a.box[tile.range_begin + n] : tile.box;
-    touch<S::POINTS>(a.equivalent + (int64_t)box * S::POINTS);
     const double radius = a.radius * a.half[box];
     double from[3][R];
 #pragma unroll

@@ -141,6 +141,7 @@ struct fmm_gpu_plan {
   int overlaps;                      /* U beside the far chain (gpu_execute.cu): then all phases take the same part of fast memory as shared memory */
   int carveout;                      /* that part in per cent, or -1 */
   int early;                         /* short products are placed before the kernel ahead of them has ended; not where U runs beside: its blocks would wait */
+  int resident;                      /* products may keep a matrix in shared memory as a whole */
   int staging_threads;               /* that copy to and from page-locked memory: a few keep up with the bus, more wait for one another in the driver */
   unsigned phases;
   int results_to_host;
@@ -255,6 +256,7 @@ static inline int64_t fmm_cuda_tile_place(int i, int j, int k_pad) {
 /* Batched product, kernels/product_cuda.cu: out[column] (+)= out_scale * sum over segments s of matrix[s] * in[index[column][s]]. */
 typedef struct fmm_cuda_product {
   int carveout, early;                 /* fmm_cuda_launch_when */
+  int resident, sms;                   /* the kernel that keeps the matrix in shared memory may serve; multiprocessors */
   int n, m_pad, k_pad, n_segments, columns, add; /* columns: density columns a box; add: to what is in out */
   int64_t n_boxes;                     /* columns of the batch, before density columns */
   const double *d_matrix;              /* of segment 0 */
@@ -266,8 +268,8 @@ typedef struct fmm_cuda_product {
   const int32_t *d_out_index;          /* box of a column, -1: nowhere; NULL: the column itself */
   const double *d_out_scale;           /* by box of d_out, or NULL */
 } fmm_cuda_product;
-/* Once a device, before the first run; *early: short products may be launched so. */
-cudaError_t fmm_cuda_product_prepare(int *early);
+/* Once a device, before the first run; *early: short products may be launched so; *resident: as the field. */
+cudaError_t fmm_cuda_product_prepare(int *early, int *resident);
 cudaError_t fmm_cuda_product_run(const fmm_cuda_product *product, cudaStream_t stream);
 
 /* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: 4 doubles a tile. */

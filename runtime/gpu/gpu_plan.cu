@@ -373,7 +373,7 @@ fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_re
   if (!fmm_cuda_pair_find(p->info)) return FMM_FAIL(FMM_ERR_DEVICE, "kernel %s has no GPU code", p->info->name);
   fmm_cuda_on_device on(p->device);
   if (p->v_rows) FMM_TRY(choose_children(p));
-  if (has_far(p)) CUDA_TRY(fmm_cuda_product_prepare(&p->early));
+  if (has_far(p)) CUDA_TRY(fmm_cuda_product_prepare(&p->early, &p->resident));
   if (p->overlaps) p->early = 0;
   FMM_TRY(reserve(p, request));
   FMM_TRY(make_streams(p, request->sms));

@@ -16,6 +16,7 @@ typedef struct shape {
   const char *name, *kernel, *distribution;
   int n, order, leaf, columns, gradient, other_targets, coincident;
   double tolerance;
+  int tiny; /* two points so near one another that the square of their distance is subnormal */
 } shape;
 
 static const shape shapes[] = {
@@ -30,6 +31,14 @@ static const shape shapes[] = {
     {"laplace, order 9", "laplace", "uniform", 300, 9, 6, 1, 0, 0, 0, 1e-12},
     {"laplace, large leaves beside many small boxes", "laplace", "plummer", 3000, 3, 40, 2, 1, 0, 0, 1e-12}, /* W's tiles are cut */
     {"laplace, order 11", "laplace", "uniform", 150, 11, 4, 1, 0, 0, 0, 1e-6},                                /* V's transforms for any order */
+    {"laplace, order 3, surfaces as lattices", "laplace", "ellipsoid", 1500, 3, 12, 1, 0, 0, 0, 1e-6},
+    {"laplace, order 4, surfaces as lattices", "laplace", "plummer", 1500, 4, 12, 1, 0, 1, 0, 1e-6},
+    {"laplace, order 5, surfaces as lattices", "laplace", "ellipsoid", 1500, 5, 20, 1, 0, 0, 1, 1e-6},
+    {"laplace, order 6, surfaces as lattices", "laplace", "plummer", 2000, 6, 30, 1, 0, 0, 0, 1e-6},
+    {"laplace, order 7, surfaces as lattices", "laplace", "ellipsoid", 500, 7, 20, 1, 0, 0, 0, 1e-6},
+    {"laplace, order 8, surfaces as lattices", "laplace", "plummer", 400, 8, 20, 1, 0, 1, 0, 1e-6},
+    {"laplace, a warp a row", "laplace", "uniform", 4500, 3, 1, 1, 0, 0, 0, 1e-6},
+    {"laplace, a subnormal square", "laplace", "uniform", 500, 3, 20, 1, 0, 0, 0, 1e-6, 1},
 };
 
 typedef struct fixture {
@@ -62,6 +71,7 @@ static void make_tree(fixture *f) {
     if (i / 3 % 2) targets[i] = sources[i]; /* half of the targets are sources */
     if (q->coincident && i / 3 % 3 == 0) sources[i] = sources[i % 3]; /* a third of the sources are one point */
   }
+  if (q->tiny) sources[0] = sources[1] = sources[2] = sources[4] = sources[5] = 0, sources[3] = 0.6e-154; /* and 1/r is no more than 1e154 */
   assert_ok(fmm_tree_build(&f->tree, q->n, sources, NULL, q->other_targets ? q->n : 0, q->other_targets ? targets : NULL, &options, 1));
   assert_ok(fmm_lists_build(&f->lists, &f->tree, 4, 1));
   FMM_FREE(&sources);
@@ -143,7 +153,8 @@ static void assert_close(const shape *q, const char *what, int64_t n, const doub
   if (!(sqrt(error) <= bound * sqrt(size))) fail_msg("%s, %s: relative error %.3e is above %.1e (seed 3)", q->name, what, sqrt(error / size), bound);
 }
 
-static double bound_of(const shape *q) { return q->tolerance > 1e-10 ? 1e-11 : 1e-12; }
+/* At orders 7 and 8, the last with one Newton step, densities on surfaces outweigh what they give by so much more that its 1.3e-12 is allowed a thousandth of the tolerance. */
+static double bound_of(const shape *q) { return q->tolerance <= 1e-10 ? 1e-12 : q->order == 7 || q->order == 8 ? 1e-3 * q->tolerance : 1e-11; }
 
 /* Potentials of a box's equivalent densities on its upward check surface: what its densities are for. */
 static void field_of(const fixture *f, int32_t box, const double *equivalent, double *field) {
