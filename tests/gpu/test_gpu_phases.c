@@ -16,8 +16,8 @@ typedef struct shape {
   const char *name, *kernel, *distribution;
   int n, order, leaf, columns, gradient, other_targets, coincident;
   double tolerance;
-  int tiny; /* two points so near one another that the square of their distance is subnormal */
 } shape;
+enum { TINY = 2 /* coincident: no, but two points so near one another that the square of their distance is subnormal */ };
 
 static const shape shapes[] = {
     {"laplace, ellipsoid", "laplace", "ellipsoid", 1500, 4, 12, 1, 0, 0, 0, 1e-12},
@@ -38,7 +38,7 @@ static const shape shapes[] = {
     {"laplace, order 7, surfaces as lattices", "laplace", "ellipsoid", 500, 7, 20, 1, 0, 0, 0, 1e-6},
     {"laplace, order 8, surfaces as lattices", "laplace", "plummer", 400, 8, 20, 1, 0, 1, 0, 1e-6},
     {"laplace, a warp a row", "laplace", "uniform", 4500, 3, 1, 1, 0, 0, 0, 1e-6},
-    {"laplace, a subnormal square", "laplace", "uniform", 500, 3, 20, 1, 0, 0, 0, 1e-6, 1},
+    {"laplace, a subnormal square", "laplace", "uniform", 500, 3, 20, 1, 0, 0, TINY, 1e-6},
 };
 
 typedef struct fixture {
@@ -69,9 +69,9 @@ static void make_tree(fixture *f) {
   assert_ok(fmm_generate_points("uniform", q->n, 8, targets, 1));
   for (int i = 0; i < 3 * q->n; i++) {
     if (i / 3 % 2) targets[i] = sources[i]; /* half of the targets are sources */
-    if (q->coincident && i / 3 % 3 == 0) sources[i] = sources[i % 3]; /* a third of the sources are one point */
+    if (q->coincident == 1 && i / 3 % 3 == 0) sources[i] = sources[i % 3]; /* a third of the sources are one point */
   }
-  if (q->tiny) sources[0] = sources[1] = sources[2] = sources[4] = sources[5] = 0, sources[3] = 0.6e-154; /* and 1/r is no more than 1e154 */
+  if (q->coincident == TINY) sources[0] = sources[1] = sources[2] = sources[4] = sources[5] = 0, sources[3] = 0.6e-154; /* and 1/r is no more than 1e154 */
   assert_ok(fmm_tree_build(&f->tree, q->n, sources, NULL, q->other_targets ? q->n : 0, q->other_targets ? targets : NULL, &options, 1));
   assert_ok(fmm_lists_build(&f->lists, &f->tree, 4, 1));
   FMM_FREE(&sources);
@@ -250,7 +250,7 @@ static void use_precision(fixture *f, fmm_precision precision, double tolerance)
 static void every_phase_in_single_precision_keeps_five_digits(void **context) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     fixture f;
-    if (shapes[i].order > 8) continue; /* their sums are double, and their references slow */
+    if (shapes[i].order > 8 || shapes[i].coincident == TINY) continue; /* their sums are double, and their references slow; float holds no potential of 1e154 */
     make(&f, &shapes[i]);
     use_precision(&f, FMM_PRECISION_SINGLE, 1e-5);
     run_reference(&f, &fmm_up_reference);
