@@ -34,10 +34,10 @@ static double parent_bytes(const fmm_count_case *what, size_t real_bytes) {
   return (double)real_bytes * what->n_columns * what->pair->equivalent_components * (8.0 * fmm_surface_size(what->order) + 16 * grid * grid);
 }
 
-/* A third of the parents, targets and sources together, that fit into 128 MB, which the problem alone decides: slices stay in outer caches, memory
+/* A third of the parents, targets and sources together, that fit into 112 MB, which the problem alone decides: slices stay in outer caches, memory
  * is bounded. A slab of a whole tree has as many sources as targets, one of many up to twice as many and more: those are transformed several times. */
 int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes) {
-  const double most_bytes = 128 << 20;
+  const double most_bytes = 112 << 20;
   return (int64_t)fmax(32, fmin(4096, floor(most_bytes / (3 * parent_bytes(what, real_bytes)))));
 }
 
