@@ -81,7 +81,7 @@ static fmm_status read_options(bench *b, int argc, char **argv) {
   o->scale = 1; /* plain sums, as in the case file */
   FMM_TRY(fmm_pair_info_find(o->kernel, &b->pair));
   if ((b->read || b->write) && b->pair->components > 1)
-    return FMM_FAIL(FMM_ERR_ARGUMENT, "%s holds one density a point; kernel %s takes %d", b->read ? b->read : b->write, o->kernel, b->pair->components);
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "%s holds one density a point and kernel %s takes %d: leave out read= and write=, or take a kernel of one component", b->read ? b->read : b->write, o->kernel, b->pair->components);
   return FMM_OK;
 }
 

@@ -5,16 +5,11 @@
  * Staged, a batch of sources passes over the targets several times, to make all roots first: one pair is a chain of some 60 cycles' latency, of which a
  * core's scheduler holds only two or three; each pass is a short one. In double a pass takes squares and estimates, two vectors' as one of floats, and
  * another the roots; in single, where nothing is converted, one pass does both. */
-#if !defined(FMM_SINGLE) && (defined(FMM_SIMD_AVX2_BUILD) || defined(FMM_SIMD_AVX512_BUILD))
+#if !defined(FMM_SINGLE) && defined(FMM_SIMD_AVX2_BUILD)
 #include "kernels/pair/paired_root.h"
 typedef half_float_vector begun_root;
 VECTOR_FUNCTION void begin_roots(fmm_vector *square, begun_root *begun) {
-  float_vector r2 = floats_of(square[0], square[1]);
-#if defined(FMM_SIMD_AVX512_BUILD)
-  *(float_vector *)begun = (float_vector)_mm512_rsqrt14_ps((__m512)r2);
-#else
-  *(float_vector *)begun = (float_vector)_mm256_rsqrt_ps((__m256)r2);
-#endif
+  *(float_vector *)begun = (float_vector)_mm256_rsqrt_ps((__m256)floats_of(square[0], square[1]));
 }
 VECTOR_FUNCTION void end_roots(int64_t n, fmm_vector *square, const begun_root *begun) {
   for (int64_t k = 0; k < n; k++) square[k] = rsqrt_refine(square[k], doubles_of(begun[k]));
