@@ -121,6 +121,7 @@ n=2000 leaf=30 order=6 dist=ellipsoid precision=mixed densities=signed
 n=4000 leaf=120 root=1.1 order=5 precision=mixed
 n=2000 leaf=30 order=4 dist=ellipsoid columns=3
 n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed kernel=stokes
+n=9000 leaf=2 order=3 columns=3
 CASES
   for tool in memcheck racecheck initcheck synccheck; do # all cases at once: nothing is timed here
     for i in "${!checks[@]}"; do

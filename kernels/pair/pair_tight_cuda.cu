@@ -1,13 +1,15 @@
 /* Which tiles of the U list are too tight for float, once a plan. A coordinate relative to the target box's centre (half-width h) is rounded by up to
  * 2^-24 of itself, 2^-25 or less in the mean square, so a pair at distance d moves by about 2^-25 (1 + 2 h / d) of its value (twice that for derivatives). Densities are not known yet: all
- * count alike, without cancellation of values nor of errors. The tiles with the largest errors are marked until those of the rest are within half the
- * tolerance, in the relative L2 norm over all targets. Pairs of all kernels are taken as 1/r. */
+ * count alike, without cancellation of values nor of errors; the sums of molecules' and salts' charges are up to four times smaller than that. The tiles with the largest errors are marked until
+ * those of the rest are within a quarter of the tolerance, in the relative L2 norm over all targets. Pairs of all kernels are taken as 1/r. */
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
 enum { THREADS = 128, TARGETS = 128, MEASURES = 4 /* squares of values and of errors, of potentials and of derivatives */ };
+
+constexpr double PART = 0.25; /* of the tolerance */
 
 struct job {
   const fmm_cuda_tile *tile;
@@ -19,7 +21,10 @@ struct job {
 __device__ __forceinline__ void add_pair(double dx, double dy, double dz, double h2, double (&m)[MEASURES]) {
   double d2 = fma(dx, dx, fma(dy, dy, dz * dz)), r;
   asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(d2));
-  if (!(d2 > 1e-300)) return;
+  if (!(d2 > 1e-300)) { /* a point with itself or one in the same place; else two that float, and the seed, take for one */
+    if (dx != 0 || dy != 0 || dz != 0) m[1] = m[3] = INFINITY;
+    return;
+  }
   double r2 = r * r, e = fma(h2, r, 1.0), error = e * e * r2;
   m[0] += r2, m[1] += error;
   m[2] = fma(r2, r2, m[2]), m[3] = fma(error, r2, m[3]);
@@ -64,7 +69,7 @@ void mark(fmm_cuda_sums *s, const double *measure, int k, double factor, double 
   });
   for (int64_t i = 0; i < s->n_tiles && limit == INFINITY; i++) {
     kept += factor * order[i];
-    if (!(kept <= 0.25 * tolerance * tolerance * values)) limit = order[i];
+    if (!(kept <= PART * PART * tolerance * tolerance * values)) limit = order[i];
   }
   for (int64_t i = 0; i < s->n_tiles; i++)
     if (!(measure[i * MEASURES + k + 1] < limit)) s->tile[i].precise = 1;
