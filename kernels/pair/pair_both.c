@@ -11,7 +11,7 @@ double fmm_pair_instructions_a_value(const fmm_pair_info *info, int gradient) {
 }
 
 /* What both directions share is the root and most of the other instructions; what they add is a load and a store a value on the sources. In double and
- * single they won from 5 instructions a value (Laplace with gradient) and lost at 4.8 (Stokes with gradient), on AVX2. */
+ * single they won from 5 instructions a value (Laplace with gradient) and lost at 4.8 (Stokes with gradient), on AVX2 and AVX-512. */
 int fmm_pair_prefers_both(const fmm_pair_info *info, int gradient, int n_columns) {
   enum { LEAST = 5 };
   return fmm_pair_can_both(info, n_columns) && fmm_pair_instructions_a_value(info, gradient) >= LEAST;

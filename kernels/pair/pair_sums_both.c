@@ -6,12 +6,7 @@
 
 int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum) { return sum->kernels && fmm_pair_can_both(sum->pair->info, sum->n_columns); }
 
-/* AVX-512 in single: at 8 instructions a value they lost there (Stokes), at 10 they won; nearer to 5, where they win on AVX2, they are not measured. */
-int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum) {
-  const fmm_pair_info *info = sum->pair->info;
-  if (sum->single_kernels && fmm_simd_level() == FMM_SIMD_AVX512 && fmm_pair_instructions_a_value(info, sum->gradient) < 9) return 0;
-  return sum->kernels && fmm_pair_prefers_both(info, sum->gradient, sum->n_columns);
-}
+int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum) { return sum->kernels && fmm_pair_prefers_both(sum->pair->info, sum->gradient, sum->n_columns); }
 
 static void load_densities(fmm_pair_block *b, const fmm_pair_points *a, int components, int64_t begin) {
   for (int k = 0; k < components; k++)
