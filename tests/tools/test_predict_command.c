@@ -34,7 +34,7 @@ static void the_report_has_every_member_of_the_contract(void **state) {
   json_array_foreach(json_object_get(r, "phases"), i, item) {
     assert_true(json_number_value(json_object_get(item, "seconds")) >= json_number_value(json_object_get(item, "limit_s")));
     assert_int_equal(json_array_size(json_object_get(item, "interval")), 2);
-    assert_string_equal(text_at(item, "precision"), strcmp(text_at(item, "name"), "vlist") ? "double" : "single"); /* 6 digits */
+    assert_string_equal(text_at(item, "precision"), strcmp(text_at(item, "name"), "vlist") ? "mixed" : "single"); /* 6 digits */
   }
   double best = INFINITY, chosen = -1;
   json_array_foreach(json_object_get(r, "schedules"), i, item) {
