@@ -41,15 +41,16 @@ static double device_operators(const fmm_counts *c, const fmm_pair_info *pair, d
   return sets * one;
 }
 
-/* Mates, places and halos of the U list (kernels/ulist/ulist_groups.h). Leaves that fill d dimensions have 3^d neighbours; a group of m^d leaves
+/* Mates, places and halos of the U list (kernels/ulist/ulist_groups.h), and a record a leaf. Leaves that fill d dimensions have 3^d neighbours; a group of m^d leaves
  * has half of the layer around it in its halo, the layer being thinner by those groups that lie at the border. */
 static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair) {
+  enum { LEAF_RECORD = 120 };
   double entries = c->total[FMM_PHASE_ULIST].entries, leaves = (double)c->n_leaves, points = (double)c->n_targets;
   if (!c->same_points || !fmm_pair_prefers_both(pair, c->gradient, c->n_columns)) return 0;
-  if (entries < 2 * leaves) return 8 * entries;
+  if (entries < 2 * leaves) return 8 * entries + LEAF_RECORD * leaves;
   double groups = fmax(1, fmin(leaves, fmin(128, points / 2048))), d = log(entries / leaves) / log(3);
   double edge = pow(leaves / groups, 1 / d), layer = pow(1 + 2 * (1 - pow(groups, -1 / d)) / edge, d) - 1;
-  return 8 * entries + 8 * pair->outputs * (c->gradient ? 4 : 1) * 0.5 * layer * points;
+  return 8 * entries + LEAF_RECORD * leaves + 8 * pair->outputs * (c->gradient ? 4 : 1) * 0.5 * layer * points;
 }
 
 /* Two spectra (sources, targets) of the eight children of every parent, for `planes` of the order's frequencies kz; sums between slabs where these are not all. */

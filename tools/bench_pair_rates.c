@@ -46,6 +46,8 @@ static void sum_both_directions(const leaves *l, const fmm_pair_sum *sum) {
   fmm_pair_points own = {.n = l->leaf, .x = l->x, .y = l->y, .z = l->z, .density = l->density, .component_stride = l->n, .value = l->value, .value_stride = l->n};
   fmm_pair_points others = own;
   others.n = l->n - l->leaf, others.x += l->leaf, others.y += l->leaf, others.z += l->leaf, others.density += l->leaf, others.value += l->leaf;
+  fmm_pair_points_measure(sum, &own);
+  fmm_pair_points_measure(sum, &others);
   fmm_pair_sum_add_both(sum, &own, 1, &others);
 }
 

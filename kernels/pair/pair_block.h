@@ -28,8 +28,6 @@ typedef struct fmm_pair_parts {
   int n;
   int64_t n_sources;
   fmm_pair_sources part[FMM_PAIR_PARTS];
-  double *value[FMM_PAIR_PARTS]; /* both directions: where the sums on the part's points go, with stride value_stride[] */
-  int64_t value_stride[FMM_PAIR_PARTS];
 } fmm_pair_parts;
 
 /* Puts points of s from the begin-th on into the parts, as many as `most` in all leave room for; how many it took (0: full). */
@@ -47,14 +45,21 @@ static inline int64_t fmm_pair_take(fmm_pair_parts *parts, const fmm_pair_source
 /* Adds all ranges to the block's sums in single precision, pieces that are too tight for it in double. */
 void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges);
 
-/* Both directions at once: sums on the sources, row [value], at most FMM_PAIR_BACK sources; and the sources of several parts, side by side. */
+/* Both directions at once: the points of several sets, which fill a block of targets. */
+typedef struct fmm_pair_crowd {
+  int n;
+  int64_t n_points;
+  fmm_pair_points part[FMM_PAIR_PARTS];
+} fmm_pair_crowd;
+
+/* Sums on the sources, row [value], and what these and the block's are to be multiplied with: potentials, derivatives. */
 typedef struct fmm_pair_back {
   alignas(64) double sums[FMM_PAIR_MAX_VALUES][FMM_PAIR_BACK];
-  alignas(64) double gathered[3 + FMM_PAIR_MAX_COMPONENTS][FMM_PAIR_BACK];
+  double factor[2], block_factor[2];
 } fmm_pair_back;
 
-/* Both directions in single precision: adds to b->sums and writes back->sums, or returns 0 and does neither when the piece must go to double. */
-int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_parts *s, fmm_pair_back *back);
+/* Both directions in single precision, of a crowd with at most FMM_PAIR_BACK points: writes b->sums and *back, or returns 0 when they must go to double. */
+int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_points *a, fmm_pair_block *b, fmm_pair_back *back);
 
 /* Blocks of about equal size, multiples of the longest vector but the last. */
 static inline int64_t fmm_pair_block_size(int64_t n) {
@@ -69,16 +74,16 @@ void fmm_pair_add_to_targets(const fmm_pair_block *b, const fmm_pair_targets *t,
 /* Columns and values that a call of this form takes from a chunk; calls with sums in rows. */
 static inline int fmm_pair_step(const fmm_pair_block *b, int may_coincide) { return may_coincide ? 1 : b->n_columns; }
 
-/* Whether all of n doubles are finite numbers, by exponent bits. */
+/* Whether all of n doubles are finite numbers: of others alone one more in the exponent carries into the sign. */
 static inline int fmm_pair_all_finite(int64_t n, const double *x) {
-  const uint64_t exponent = 0x7ff0000000000000u;
-  uint64_t bad = 0;
+  const uint64_t magnitude = 0x7fffffffffffffffu, one = 0x0010000000000000u;
+  uint64_t carries = 0;
   for (int64_t i = 0; i < n; i++) {
     uint64_t bits;
     memcpy(&bits, &x[i], sizeof bits);
-    bad |= (bits & exponent) == exponent;
+    carries |= (bits & magnitude) + one;
   }
-  return !bad;
+  return !(carries >> 63);
 }
 static inline int fmm_pair_rows_finite(fmm_pair_rows rows, int n_rows, int n) {
   for (int row = 0; row < n_rows; row++)

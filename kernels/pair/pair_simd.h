@@ -7,7 +7,7 @@
 #include "kernels/simd.h"
 
 enum {
-  FMM_PAIR_BLOCK = 128,      /* most targets of a call; a multiple of every vector length */
+  FMM_PAIR_BLOCK = 256,      /* most targets of a call; a multiple of every vector length */
   FMM_PAIR_MAX_LANES = 16,
   FMM_PAIR_MAX_COLUMNS = 4,  /* most columns of a call */
   FMM_PAIR_MAX_COMPONENTS = 4,

@@ -4,7 +4,7 @@
 #include "kernels/pair/pair_block.h"
 #include "kernels/pair/pair_lattice.h"
 
-enum { MOST_SUMS = FMM_MOST_SURFACE_POINTS }; /* surface points times columns of a chunk */
+enum { BLOCK = 128 /* points of a call */, MOST_SUMS = FMM_MOST_SURFACE_POINTS }; /* surface points times columns of a chunk */
 
 static const int chunk_columns[] = {1, 2, 4};
 
@@ -78,8 +78,8 @@ void fmm_pair_sum_from_lattices(const fmm_pair_sum *sum, const fmm_pair_targets 
 
 /* Points gathered from the ranges, as sources. */
 typedef struct gathered {
-  alignas(64) double point[3][FMM_PAIR_BLOCK];
-  alignas(64) double density[FMM_PAIR_MAX_COLUMNS][FMM_PAIR_BLOCK];
+  alignas(64) double point[3][BLOCK];
+  alignas(64) double density[FMM_PAIR_MAX_COLUMNS][BLOCK];
   alignas(64) unsigned char lanes[MOST_SUMS * 64];
   double sums[MOST_SUMS]; /* [column][surface point] */
   int n;
@@ -88,7 +88,7 @@ typedef struct gathered {
 /* Adds what was gathered; the lanes beyond it have no density and lie where the last point does. */
 static void add_gathered(const fmm_pair_sum *sum, gathered *g, int chunk, fmm_pair_lattice_call *call) {
   if (!g->n) return;
-  for (int i = g->n; i < FMM_PAIR_BLOCK && i % FMM_PAIR_MAX_LANES; i++) {
+  for (int i = g->n; i < BLOCK && i % FMM_PAIR_MAX_LANES; i++) {
     for (int axis = 0; axis < 3; axis++) g->point[axis][i] = g->point[axis][g->n - 1];
     for (int c = 0; c < chunk_columns[chunk]; c++) g->density[c][i] = 0;
   }
@@ -115,9 +115,9 @@ static void sum_chunk(const fmm_pair_sum *sum, gathered *g, int column, int chun
   g->n = 0;
   for (int64_t r = 0; r < n_ranges; r++)
     for (int64_t begin = 0, n; begin < ranges[r].n; begin += n) {
-      n = ranges[r].n - begin < FMM_PAIR_BLOCK - g->n ? ranges[r].n - begin : FMM_PAIR_BLOCK - g->n;
+      n = ranges[r].n - begin < BLOCK - g->n ? ranges[r].n - begin : BLOCK - g->n;
       gather(g, &ranges[r], begin, (int)n, column, n_columns);
-      if (g->n == FMM_PAIR_BLOCK) add_gathered(sum, g, chunk, call);
+      if (g->n == BLOCK) add_gathered(sum, g, chunk, call);
     }
   add_gathered(sum, g, chunk, call);
 }

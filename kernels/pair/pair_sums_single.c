@@ -45,6 +45,13 @@ static double extent_of(const fmm_pair_convert *convert, const fmm_pair_block *b
   return half;
 }
 
+/* Quanta of the tree's unit of length, for the longest half-extent. */
+static double quanta_of(double half) {
+  int exponent = 0;
+  frexp(half, &exponent); /* half < 2^exponent */
+  return ldexp(1, half > 0 ? (30 - exponent < 900 ? 30 - exponent : 900) : 0);
+}
+
 static void convert_axis(const fmm_pair_convert *convert, int coarse, int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *quanta,
                          float *real) {
   if (coarse) convert->floats(n, in, centre, quanta_per_unit, real);
@@ -53,9 +60,8 @@ static void convert_axis(const fmm_pair_convert *convert, int coarse, int64_t n,
 
 static void convert_points(const fmm_pair_convert *convert, int coarse, const fmm_pair_block *b, const fmm_pair_parts *s, piece *p) {
   double centre[3], half = extent_of(convert, b, s, centre);
-  int padded = (b->n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES, exponent = 0;
-  frexp(half, &exponent); /* half < 2^exponent */
-  p->quanta_per_unit = ldexp(1, half > 0 ? (30 - exponent < 900 ? 30 - exponent : 900) : 0);
+  int padded = (b->n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
+  p->quanta_per_unit = quanta_of(half);
   for (int axis = 0; axis < 3; axis++) {
     convert_axis(convert, coarse, padded, b->target[axis], centre[axis], p->quanta_per_unit, p->target.quanta[axis], p->target.real[axis]);
     int64_t at = 0;
@@ -68,9 +74,8 @@ static void convert_points(const fmm_pair_convert *convert, int coarse, const fm
 }
 
 /* The power of two that takes densities of this range to at most 2^40. */
-static double factor_of(const double range[2]) {
+static double factor_of(double largest) {
   int exponent = 0;
-  double largest = fmax(-range[0], range[1]);
   if (largest > 0) frexp(largest, &exponent);
   return ldexp(1, exponent > -900 ? 40 - exponent : 940);
 }
@@ -84,7 +89,7 @@ static void convert_densities(const fmm_pair_convert *convert, const fmm_pair_bl
   for (int k = 0; k < s->n; k++)
     for (int i = 0; i < components * b->n_columns; i++)
       convert->extent(s->part[k].n, density_of(b, &s->part[k], i / b->n_columns, i % b->n_columns), range);
-  p->density_factor = factor_of(range);
+  p->density_factor = factor_of(fmax(-range[0], range[1]));
   int64_t at = 0;
   for (int k = 0; k < s->n; at += s->part[k++].n)
     for (int i = 0; i < components * b->n_columns; i++)
@@ -177,33 +182,77 @@ void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t 
   add_parts(sum, b, &parts, &p);
 }
 
-static void convert_target_densities(const fmm_pair_convert *convert, const fmm_pair_block *b, int components, piece *p) {
+void fmm_pair_points_measure(const fmm_pair_sum *sum, fmm_pair_points *points) {
+  const fmm_pair_convert *convert = fmm_pair_converter();
+  const double *const plane[3] = {points->x, points->y, points->z};
   double range[2] = {0, 0};
-  for (int k = 0; k < components; k++) convert->extent(b->n, b->density[k], range);
-  p->target_factor = factor_of(range);
-  for (int k = 0; k < components; k++) convert->scaled(FMM_PAIR_BLOCK, b->density[k], p->target_factor, p->target_density[k]);
+  for (int axis = 0; axis < 3; axis++) {
+    points->bounds[axis][0] = INFINITY, points->bounds[axis][1] = -INFINITY;
+    convert->extent(points->n, plane[axis], points->bounds[axis]);
+  }
+  for (int k = 0; k < sum->pair->info->components; k++) convert->extent(points->n, points->density + k * points->component_stride, range);
+  points->largest = fmax(-range[0], range[1]);
 }
 
-int fmm_pair_both_single(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_parts *s, fmm_pair_back *back) {
+/* As extent_of; largest: of the crowd's densities. */
+static double extent_of_crowd(const fmm_pair_crowd *crowd, const fmm_pair_points *a, double centre[3], double *largest) {
+  double half = 0;
+  *largest = 0;
+  for (int k = 0; k < crowd->n; k++) *largest = crowd->part[k].largest > *largest ? crowd->part[k].largest : *largest;
+  for (int axis = 0; axis < 3; axis++) {
+    double low = a->bounds[axis][0], high = a->bounds[axis][1];
+    for (int k = 0; k < crowd->n; k++) {
+      const double *bounds = crowd->part[k].bounds[axis];
+      low = bounds[0] < low ? bounds[0] : low, high = bounds[1] > high ? bounds[1] : high;
+    }
+    half = fmax(half, 0.5 * high - 0.5 * low);
+    centre[axis] = 0.5 * low + 0.5 * high;
+  }
+  return half;
+}
+
+/* What lies behind the crowd's points, to the end of the last vector: the last point again, without density. */
+static void pad_crowd(const fmm_pair_sum *sum, int64_t n, piece *p) {
+  for (int64_t i = n; i % FMM_PAIR_MAX_LANES; i++) {
+    for (int axis = 0; axis < 3; axis++) p->target.quanta[axis][i] = p->target.quanta[axis][n - 1]; /* floats have the same size */
+    for (int k = 0; k < sum->pair->info->components; k++) p->target_density[k][i] = 0;
+  }
+}
+
+static void convert_crowd(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_points *a, piece *p) {
   const fmm_pair_convert *convert = fmm_pair_converter();
-  const fmm_pair_info *info = sum->pair->info;
+  int coarse = sum->accuracy == FMM_PAIR_COARSE, components = sum->pair->info->components;
+  double centre[3], largest, half = extent_of_crowd(crowd, a, centre, &largest);
+  p->quanta_per_unit = quanta_of(half), p->density_factor = factor_of(a->largest), p->target_factor = factor_of(largest);
+  for (int axis = 0; axis < 3; axis++) {
+    const double *const plane[3] = {a->x, a->y, a->z};
+    convert_axis(convert, coarse, a->n, plane[axis], centre[axis], p->quanta_per_unit, p->source.quanta[axis], p->source.real[axis]);
+  }
+  for (int k = 0; k < components; k++) convert->scaled(a->n, a->density + k * a->component_stride, p->density_factor, p->density[k]);
+  int64_t at = 0;
+  for (int i = 0; i < crowd->n; at += crowd->part[i++].n) {
+    const fmm_pair_points *s = &crowd->part[i];
+    const double *const plane[3] = {s->x, s->y, s->z};
+    for (int axis = 0; axis < 3; axis++)
+      convert_axis(convert, coarse, s->n, plane[axis], centre[axis], p->quanta_per_unit, p->target.quanta[axis] + at, p->target.real[axis] + at);
+    for (int k = 0; k < components; k++) convert->scaled(s->n, s->density + k * s->component_stride, p->target_factor, p->target_density[k] + at);
+  }
+  pad_crowd(sum, at, p);
+}
+
+int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_points *a, fmm_pair_block *b, fmm_pair_back *back) {
   piece p;
-  double factor[2];
-  convert_points(convert, sum->accuracy == FMM_PAIR_COARSE, b, s, &p);
-  convert_densities(convert, b, info->components, s, &p);
-  convert_target_densities(convert, b, info->components, &p);
-  convert_params(info, sum->params, &p);
-  fmm_pair_call call = {.n_targets = b->n, .target = {p.target.quanta[0], p.target.quanta[1], p.target.quanta[2]}, .n_sources = s->n_sources,
-                        .source = {p.source.quanta[0], p.source.quanta[1], p.source.quanta[2]}, .params = p.params, .sums = p.sums,
+  convert_crowd(sum, crowd, a, &p);
+  convert_params(sum->pair->info, sum->params, &p);
+  fmm_pair_call call = {.n_targets = (int)crowd->n_points, .target = {p.target.quanta[0], p.target.quanta[1], p.target.quanta[2]}, .n_sources = a->n,
+                        .source = {p.source.quanta[0], p.source.quanta[1], p.source.quanta[2]}, .params = p.params, .sums = b->sums,
                         .sums_step = 1, .nearest = p.nearest, .zeros = p.zeros, .back = back->sums};
-  for (int k = 0; k < info->components; k++) call.density[k] = p.density[k], call.target_density[k] = p.target_density[k];
+  for (int k = 0; k < sum->pair->info->components; k++) call.density[k] = p.density[k], call.target_density[k] = p.target_density[k];
   for (int l = 0; l < FMM_PAIR_MAX_LANES; l++) p.nearest[l] = 3e38f;
-  fmm_pair_rows_clear(p.sums, b->n_values, b->n);
+  b->n = (int)crowd->n_points;
+  fmm_pair_rows_clear(b->sums, b->n_values, b->n);
   sum->single_kernels->run[sum->gradient][FMM_PAIR_BOTH](&call);
-  if (!far_enough(sum, &p)) return 0;
-  add_piece(sum, b, &p);
-  factors_of(sum, &p, p.target_factor, factor);
-  for (int v = 0; v < b->n_values; v++)
-    for (int64_t j = 0; j < s->n_sources; j++) back->sums[v][j] *= factor[sum->gradient && v % 4];
-  return 1;
+  factors_of(sum, &p, p.density_factor, back->block_factor);
+  factors_of(sum, &p, p.target_factor, back->factor);
+  return far_enough(sum, &p);
 }

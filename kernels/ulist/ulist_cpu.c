@@ -16,6 +16,7 @@ typedef struct workspace {
   fmm_ulist_groups groups;
   int n_values;  /* of a point */
   double *halo;  /* of group g from halo_begin[g] * n_values on; NULL: pairs are not summed in both directions */
+  fmm_pair_points *leaf; /* of each row, where they are */
 } workspace;
 
 /* Rows [begin, end) of one group. */
@@ -45,9 +46,10 @@ static fmm_pair_targets targets_of(const fmm_state *state, int32_t box) {
                             .value_stride = state->n_columns * tree->targets.n, .column_stride = tree->targets.n};
 }
 
-/* Points of a box that are sources and targets, one column. */
-static fmm_pair_points points_of(const fmm_state *state, int32_t box) {
+/* Points of a row's box that are sources and targets, one column. */
+static fmm_pair_points points_of(const fmm_state *state, int32_t row) {
   const fmm_points *p = &state->tree->sources;
+  int32_t box = state->lists->u.row[row];
   int64_t begin = state->tree->source_begin[box];
   return (fmm_pair_points){.n = state->tree->source_end[box] - begin, .x = p->x + begin, .y = p->y + begin, .z = p->z + begin,
                            .density = state->density + begin, .component_stride = p->n, .value = state->potential + begin, .value_stride = p->n};
@@ -64,7 +66,7 @@ static int32_t mate_of(const work *w, int64_t entry) {
 
 /* The points of an entry with its mate's sums: in place within the group, else in the halo. */
 static fmm_pair_points mates_points(const work *w, int64_t entry) {
-  fmm_pair_points p = points_of(w->state, w->state->lists->u.entry[entry]);
+  fmm_pair_points p = w->own->leaf[w->groups->mate[entry]];
   if (w->groups->place[entry] < 0) return p;
   p.value = halo_of(w->own, w->group) + w->groups->place[entry];
   p.value_stride = halo_points(w->groups, w->group);
@@ -92,22 +94,31 @@ static void sum_one_sided(const work *w, int32_t row) {
   fmm_pair_sum_add(&w->sum, &targets, n, range);
 }
 
+/* Joins p to those before it where the one lie behind the other, values included. */
+static int join(fmm_pair_points *before, const fmm_pair_points *p) {
+  if (before->x + before->n != p->x || before->value + before->n != p->value) return 0;
+  before->n += p->n;
+  if (p->largest > before->largest) before->largest = p->largest;
+  for (int axis = 0; axis < 3; axis++) {
+    if (p->bounds[axis][0] < before->bounds[axis][0]) before->bounds[axis][0] = p->bounds[axis][0];
+    if (p->bounds[axis][1] > before->bounds[axis][1]) before->bounds[axis][1] = p->bounds[axis][1];
+  }
+  return 1;
+}
+
 static void sum_both_sided(const work *w, int32_t row) {
   const fmm_rows *u = &w->state->lists->u;
-  const fmm_pair_points own = points_of(w->state, u->row[row]);
+  const fmm_pair_points *own = &w->own->leaf[row];
   fmm_pair_points other[MAX_RANGES];
   int n = 0;
   for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
     if (mate_of(w, e) <= row) continue; /* none, or done by the other */
     fmm_pair_points p = mates_points(w, e);
-    if (n && other[n - 1].x + other[n - 1].n == p.x && other[n - 1].value + other[n - 1].n == p.value) {
-      other[n - 1].n += p.n;
-      continue;
-    }
-    if (n == MAX_RANGES) fmm_pair_sum_add_both(&w->sum, &own, n, other), n = 0;
+    if (n && join(&other[n - 1], &p)) continue;
+    if (n == MAX_RANGES) fmm_pair_sum_add_both(&w->sum, own, n, other), n = 0;
     other[n++] = p;
   }
-  fmm_pair_sum_add_both(&w->sum, &own, n, other);
+  fmm_pair_sum_add_both(&w->sum, own, n, other);
 }
 
 static void sum_group(work w, int32_t group) {
@@ -138,6 +149,11 @@ static void add_halos(const work *w, int32_t row) {
   }
 }
 
+static void find_leaf(const work *w, int32_t row) {
+  w->own->leaf[row] = points_of(w->state, row);
+  if (w->sum.single_kernels) fmm_pair_points_measure(&w->sum, &w->own->leaf[row]);
+}
+
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   const workspace *own = state->workspace[FMM_PHASE_ULIST];
   work w = {.state = state, .own = own, .groups = &own->groups, .row_begin = row_begin, .row_end = row_end};
@@ -146,6 +162,10 @@ static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   w.both = own->halo && fmm_pair_sum_prefers_both(&w.sum);
 #pragma omp parallel num_threads(state->threads)
   {
+    if (w.both) {
+#pragma omp for schedule(static)
+      for (int64_t row = row_begin; row < row_end; row++) find_leaf(&w, (int32_t)row);
+    }
 #pragma omp for schedule(dynamic, 1)
     for (int32_t group = 0; group < w.groups->n_groups; group++) sum_group(w, group);
     if (w.both) {
@@ -159,6 +179,7 @@ static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
 static void free_workspace(workspace *own) {
   fmm_ulist_groups_free(&own->groups);
   FMM_FREE(&own->halo);
+  FMM_FREE(&own->leaf);
 }
 
 static void release(fmm_state *state) {
@@ -187,6 +208,7 @@ static fmm_status reserve(fmm_state *state) {
   state->workspace[FMM_PHASE_ULIST] = own;
   FMM_CHECK(plan_groups(state, own, &n_halo));
   if (n_halo) FMM_CHECK(FMM_ALLOCATE(&own->halo, n_halo, "U list halos"));
+  if (n_halo) FMM_CHECK(FMM_ALLOCATE(&own->leaf, state->lists->u.n_rows, "U list leaves"));
 done:
   if (status != FMM_OK) release(state);
   return status;
@@ -194,7 +216,7 @@ done:
 
 static size_t bytes(const fmm_state *state) {
   const workspace *own = state->workspace[FMM_PHASE_ULIST];
-  return own ? sizeof *own + fmm_ulist_groups_bytes(&own->groups) + fmm_memory_bytes(own->halo) : 0;
+  return own ? sizeof *own + fmm_ulist_groups_bytes(&own->groups) + fmm_memory_bytes(own->halo) + fmm_memory_bytes(own->leaf) : 0;
 }
 
 const fmm_phase_impl fmm_ulist_cpu = {.phase = FMM_PHASE_ULIST, .device = FMM_DEVICE_CPU, .name = "ulist_cpu", .reserve = reserve,

@@ -244,8 +244,8 @@ static void check_both(const fmm_pair *pair, uint64_t case_seed, const char *wha
           got[k][i] = i >= 1 && i <= p.n_targets ? 0 : 7;
           back_got[k][i] = i >= 1 && i <= p.n_sources ? 0 : 7;
         }
-      fmm_pair_points a = {p.n_targets, p.targets[0] + 1, p.targets[1] + 1, p.targets[2] + 1, p.density[3] + 1, MAX_N + PAD, got[0] + 1, MAX_N + PAD};
-      fmm_pair_points b = {p.n_sources, p.sources[0] + 1, p.sources[1] + 1, p.sources[2] + 1, p.density[0] + 1, MAX_N + PAD, back_got[0] + 1, MAX_N + PAD};
+      fmm_pair_points a = {p.n_targets, p.targets[0] + 1, p.targets[1] + 1, p.targets[2] + 1, p.density[3] + 1, MAX_N + PAD, got[0] + 1, MAX_N + PAD, {{0}}, 0};
+      fmm_pair_points b = {p.n_sources, p.sources[0] + 1, p.sources[1] + 1, p.sources[2] + 1, p.density[0] + 1, MAX_N + PAD, back_got[0] + 1, MAX_N + PAD, {{0}}, 0};
       fmm_pair_sum_prepare(&sum, pair, p.params, 1, p.gradient, precisions[accuracy], tolerances[accuracy]);
       fmm_pair_sum_allow_coarse(&sum);
       assert_true(fmm_pair_sum_can_add_both(&sum));
@@ -254,7 +254,9 @@ static void check_both(const fmm_pair *pair, uint64_t case_seed, const char *wha
       for (int k = 0; k < 3; k++) {
         others[k].n = cut[k + 1] - cut[k], others[k].x += cut[k], others[k].y += cut[k], others[k].z += cut[k];
         others[k].density += cut[k], others[k].value += cut[k];
+        fmm_pair_points_measure(&sum, &others[k]);
       }
+      fmm_pair_points_measure(&sum, &a);
       fmm_pair_sum_add_both(&sum, &a, 3, others);
       compare(&p, pair, accuracy, case_seed, what);
       swap_sides(&p);
@@ -321,10 +323,12 @@ static void bench_both(const fmm_pair *pair, int accuracy, int n, int gradient) 
   shapes(&p, pair);
   seed = 1;
   random_points(&p, 1, 0);
-  fmm_pair_points a = {n, p.targets[0] + 1, p.targets[1] + 1, p.targets[2] + 1, p.density[3] + 1, MAX_N + PAD, got[0] + 1, MAX_N + PAD};
-  fmm_pair_points b = {n, p.sources[0] + 1, p.sources[1] + 1, p.sources[2] + 1, p.density[0] + 1, MAX_N + PAD, expected[0] + 1, MAX_N + PAD};
+  fmm_pair_points a = {n, p.targets[0] + 1, p.targets[1] + 1, p.targets[2] + 1, p.density[3] + 1, MAX_N + PAD, got[0] + 1, MAX_N + PAD, {{0}}, 0};
+  fmm_pair_points b = {n, p.sources[0] + 1, p.sources[1] + 1, p.sources[2] + 1, p.density[0] + 1, MAX_N + PAD, expected[0] + 1, MAX_N + PAD, {{0}}, 0};
   fmm_pair_sum_prepare(&sum, pair, p.params, 1, gradient, precisions[accuracy], tolerances[accuracy]);
   fmm_pair_sum_allow_coarse(&sum);
+  fmm_pair_points_measure(&sum, &a);
+  fmm_pair_points_measure(&sum, &b);
   double best = 1e30;
   for (int repeat = 0; repeat < 200; repeat++) {
     double start = now();
