@@ -46,9 +46,16 @@ block() { # title, command...
   [ "$rc" -eq 0 ] || failed="$failed; $title (exit $rc)"
 }
 shown=
-show_check() { # what a check in the background printed, but for its times
-  grep -vE '^ *(set-up|last run|together|up|ulist|xlist|vlist|down|wlist|sum) ' "$work/check.$1"
-  return "$(cat "$work/check.$1.rc")"
+# What is not timed runs at once, before all that is: later(NAME, command...) starts it, earlier(NAME) shows it in a block.
+later() {
+  local name=$1
+  shift
+  { timeout 240 "$@" >"$work/later.$name" 2>&1; echo $? >"$work/later.$name.rc"; } &
+}
+earlier() { cat "$work/later.$1"; return "$(cat "$work/later.$1.rc")"; }
+earlier_check() { # but for its times
+  earlier "$1" | grep -vE '^ *(set-up|last run|together|up|ulist|xlist|vlist|down|wlist|sum) '
+  return "$(cat "$work/later.$1.rc")"
 }
 # Names and own times of the first evaluation's kernels, from the sorting of densities to that of results, and their sum.
 kernels_of_one() {
@@ -77,11 +84,42 @@ say "Commit ${COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
 say "$(nproc) cores of $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs); $(nvcc --version | grep -o 'release.*'); built in $built s."
 say "Command: \`tools/gpu-suite.sh OUT${2:+ $2}\`. Times: median of 5 after one warm-up; error: relative L2 at 1,000 sampled targets."
 b=$build/tools/bench-gpu
-block "Phases against their references" "$build/tests/test_gpu_phases"
+tools="memcheck racecheck initcheck synccheck"
+checks=()
+while read -r case; do checks+=("$case"); done <<'CASES'
+n=2000 leaf=30 order=4 dist=ellipsoid gradient=1 pinned=1
+n=1000 leaf=30 order=9
+n=2000 leaf=30 order=4 dist=ellipsoid precision=single gradient=1
+n=2000 leaf=30 order=6 dist=ellipsoid precision=mixed densities=signed
+n=4000 leaf=120 root=1.1 order=5 precision=mixed
+n=2000 leaf=30 order=4 dist=ellipsoid columns=3
+n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed kernel=stokes
+n=9000 leaf=2 order=3 columns=3
+CASES
+later test_gpu_phases "$build/tests/test_gpu_phases"
+for t in $cpu_tests; do later "${t#tests/}" "$build/$t"; done
+if [ "$mode" != quick ]; then
+  for tool in $tools; do
+    sanitizers=()
+    for i in "${!checks[@]}"; do
+      later "$tool.$i" compute-sanitizer --tool $tool --error-exitcode 9 "$b" ${checks[$i]} runs=1 samples=10
+      sanitizers+=($!)
+    done
+    wait "${sanitizers[@]}"
+  done
+fi
+wait
+shown="tests/test_gpu_phases"
+block "Phases against their references" earlier test_gpu_phases
+shown=
 block "Schedules through the plan" "$build/tests/test_gpu_plan"
 say ""
 say "The CPU's kernels on this host ($(grep -m1 -o 'avx512f' /proc/cpuinfo || echo 'no AVX-512'), $(grep -m1 -o 'avx2' /proc/cpuinfo || echo 'no AVX2')), each level that it has against the plain one:"
-for t in $cpu_tests; do block "${t#tests/}" "$build/$t"; done
+for t in $cpu_tests; do
+  shown=$t
+  block "${t#tests/}" earlier "${t#tests/}"
+done
+shown=
 block "Rates" "$b" n=1000 leaf=2000 rates=1 samples=0
 # Leaf sizes and root scales are those that make a case fastest; most_ms and most_error are the 2014 code's (the first five), then the project's goals.
 block "4,194,304 uniform" "$b" n=4194304 leaf=110 root=1.6 pinned=1 most_ms=51.1 most_error=2.2e-7
@@ -96,6 +134,7 @@ block "4,194,304 uniform, potential and gradient" "$b" n=4194304 leaf=110 root=1
 block "1,048,576 uniform, 4 density columns" "$b" n=1048576 leaf=64 columns=4 samples=200
 block "4,194,304 uniform, Stokes" "$b" n=4194304 leaf=220 kernel=stokes samples=200
 if [ -f .carry/suite/achbp.pqr ]; then block "A protein of 16,090 atoms" "$b" file=.carry/suite/achbp.pqr leaf=64 order=7; fi
+if [ -f .carry/suite/achbp.pqr ]; then block "The same, mixed precision" "$b" file=.carry/suite/achbp.pqr leaf=64 order=7 precision=mixed most_error=1e-6; fi
 block "16,090 uniform" "$b" n=16090 leaf=64
 block "16,090 uniform, one leaf" "$b" n=16090 leaf=20000
 if command -v ncu >/dev/null; then
@@ -112,28 +151,13 @@ block "Choice of the schedule, whole GPU" "$build/tools/bench-schedules" profile
 block "Choice of the schedule, 8 multiprocessors" "$build/tools/bench-schedules" profile="$out/profile-8.json" sms=8
 block "4,194,304 uniform by fmm-run, host to host" "$build/tools/fmm-run" --generate uniform --points 4194304 --densities unit --digits 6 --schedule gpu --repeat 5 --verify 1000 --profile "$out/profile.json"
 if [ "$mode" != quick ]; then
-  checks=()
-  while read -r case; do checks+=("$case"); done <<'CASES'
-n=2000 leaf=30 order=4 dist=ellipsoid gradient=1 pinned=1
-n=1000 leaf=30 order=9
-n=2000 leaf=30 order=4 dist=ellipsoid precision=single gradient=1
-n=2000 leaf=30 order=6 dist=ellipsoid precision=mixed densities=signed
-n=4000 leaf=120 root=1.1 order=5 precision=mixed
-n=2000 leaf=30 order=4 dist=ellipsoid columns=3
-n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed kernel=stokes
-n=9000 leaf=2 order=3 columns=3
-CASES
-  for tool in memcheck racecheck initcheck synccheck; do # all cases at once: nothing is timed here
-    for i in "${!checks[@]}"; do
-      ( timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 "$b" ${checks[$i]} runs=1 samples=10 >"$work/check.$i" 2>&1; echo $? >"$work/check.$i.rc" ) &
-    done
-    wait
+  for tool in $tools; do
     for i in "${!checks[@]}"; do
       shown="compute-sanitizer --tool $tool --error-exitcode 9 tools/bench-gpu ${checks[$i]} runs=1 samples=10"
-      block "compute-sanitizer $tool, ${checks[$i]}" show_check "$i"
+      block "compute-sanitizer $tool, ${checks[$i]}" earlier_check "$tool.$i"
     done
   done
 fi
 say ""
-say "${failed:+Failed: ${failed#; }}${failed:-All passed.}"
+if [ -n "$failed" ]; then say "Failed: ${failed#; }"; else say "All passed."; fi
 [ -z "$failed" ]
