@@ -3,7 +3,7 @@
  * instructions) and the multiply-add peak (2 flops an instruction), which give r, the cost of the reciprocal square root; another pair
  * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time. The CPU's U list sums pairs of leaves in both directions at once
  * where that wins (kernels/pair/pair_both.h): then each interaction has half of what both share, difference, square and root, its own other
- * instructions, and a load and a store for every two of its values. */
+ * instructions, and a load and a store for every two of its values. A GPU keeps the values in registers. */
 #include <math.h>
 #include <string.h>
 
@@ -21,11 +21,12 @@ static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int p
   return laplace_s * (pair.plain + pair.roots * rsqrt) / (laplace_instructions + rsqrt);
 }
 
-static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, int gradient, int may_be_both) {
+static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision) {
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
-  int both = may_be_both && counts->same_points && counts->n_leaves > 1 && fmm_pair_prefers_both(pair, gradient, counts->n_columns);
-  return both ? (instructions){shared / 2 + (one - shared) + values, 0.5} : (instructions){one, 1};
+  if (phase != FMM_PHASE_ULIST || !counts->same_points || counts->n_leaves < 2) return (instructions){one, 1};
+  if (device == FMM_DEVICE_GPU) return fmm_pair_both_on_gpu(pair, gradient, counts->n_columns) && !precision ? (instructions){shared / 2 + (one - shared), 0.5} : (instructions){one, 1};
+  return fmm_pair_prefers_both(pair, gradient, counts->n_columns) ? (instructions){shared / 2 + (one - shared) + values, 0.5} : (instructions){one, 1};
 }
 
 const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1, [FMM_PHASE_WLIST] = 1, [FMM_PHASE_DOWN] = 1};
@@ -38,7 +39,7 @@ double fmm_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_p
   double compute = work->flops / d->fma_flops_per_s[products_in].value;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
     double pair_flops = work->pairs * fmm_pair_flops(pair, gradient, counts->n_columns);
-    instructions each = instructions_a_pair(pair, counts, gradient, phase == FMM_PHASE_ULIST && device == FMM_DEVICE_CPU);
+    instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in);
     compute = work->pairs * seconds_a_pair(d, each, pairs_in) +
               fmax(work->flops - pair_flops, 0) / d->fma_flops_per_s[products_in].value;
   }

@@ -71,6 +71,14 @@ static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, con
   return parts * (8 * targets * values + RECORD);
 }
 
+/* U's parts where both directions of a pair are summed at once (runtime/gpu/gpu_both.cu): for each pair of leaves a value a point of one of them, and a record of the other. */
+static double device_u_parts(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
+  enum { RECORD = 32 };
+  double pairs = 0.5 * (c->total[FMM_PHASE_ULIST].entries - (double)c->n_leaves);
+  int both = gpu[FMM_PHASE_ULIST] > 0 && precision[FMM_PHASE_ULIST] == FMM_PRECISION_DOUBLE && c->same_points && fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns);
+  return both && pairs > 0 ? pairs * (8 * (double)c->n_targets / (double)c->n_leaves + RECORD) : 0;
+}
+
 static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const fmm_count_case *what, const double gpu[FMM_N_PHASES], double complex_bytes,
                            double planes) {
   double densities = (double)c->n_sources * (fmm_source_bytes(what) - 24), results = (double)c->n_targets * (fmm_target_bytes(what) - 24);
@@ -113,8 +121,9 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   for (int phase = 0; phase < FMM_N_PHASES; phase++) on_gpu += gpu_fraction[phase];
   if (on_gpu > 0) {
     double complex_bytes = v_single ? 2 * sizeof(float) : 2 * sizeof(double);
-    f.device = device_bytes(c, pair, &what, gpu_fraction, complex_bytes, c->order);
-    f.device_least = device_bytes(c, pair, &what, gpu_fraction, complex_bytes, 1);
+    double parts = device_u_parts(c, pair, precision, gpu_fraction);
+    f.device = parts + device_bytes(c, pair, &what, gpu_fraction, complex_bytes, c->order);
+    f.device_least = parts + device_bytes(c, pair, &what, gpu_fraction, complex_bytes, 1);
   }
   *footprint = f;
 }

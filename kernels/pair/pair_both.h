@@ -1,4 +1,4 @@
-/* Which pair interactions are summed in both directions of a pair at once on the CPU: a property of their descriptions, which the memory that the U list will
+/* Which pair interactions are summed in both directions of a pair at once: a property of their descriptions, which the memory that the U list will
  * take depends on. */
 #ifndef FMM_PAIR_BOTH_H
 #define FMM_PAIR_BOTH_H
@@ -8,4 +8,6 @@
 int fmm_pair_can_both(const fmm_pair_info *info, int n_columns);
 double fmm_pair_instructions_a_value(const fmm_pair_info *info, int gradient);
 int fmm_pair_prefers_both(const fmm_pair_info *info, int gradient, int n_columns);
+/* On a GPU, where sums are in double (kernels/pair/pair_both_cuda.cu). */
+int fmm_pair_both_on_gpu(const fmm_pair_info *info, int gradient, int n_columns);
 #endif

@@ -24,6 +24,7 @@ struct products {
   int64_t positions, rows, slots, begin, end; /* rows [begin, end) of all `rows` are wanted; slots counts the empty one */
   int64_t first_position;
   int columns, components;
+  int grid, half; /* frequencies (kx, ky) of the first plane with ky < half alone; half 0: the first plane is not kz = 0 */
 };
 
 /* The two source children of lane t in a fragment, and their values as they come: (re, im) of the one, then of the other. */
@@ -51,7 +52,13 @@ __device__ __forceinline__ int table_at(int x, int y, int z) { return TABLE_X * 
 /* Where the matrix of neighbour (0, 0, 0)'s child o onto a target's child g is: octant bit 0 is x. */
 __device__ __forceinline__ int offset_of(int o, int g) { return table_at(3 + (o & 1) - (g & 1), 3 + (o >> 1 & 1) - (g >> 1 & 1), 3 + (o >> 2) - (g >> 2)); }
 
-/* Blocks: (256 parents; frequency of the slab; column and component out). */
+/* The slab's frequency of a block. */
+__device__ __forceinline__ int frequency_of(const products &a, int block) {
+  if (!a.half) return block;
+  return block < a.grid * a.half ? block / a.half * a.grid + block % a.half : block + a.grid * (a.grid - a.half);
+}
+
+/* Blocks: (256 parents; frequency of the slab, as said; column and component out). */
 template <typename C>
 __global__ void __launch_bounds__(WARPS * 32, 3) multiply(const products a) {
   __shared__ double2 table[7 * TABLE_X];
@@ -64,11 +71,12 @@ __global__ void __launch_bounds__(WARPS * 32, 3) multiply(const products a) {
   double sum[GROUPS][4] = {};
   const int offset[2] = {offset_of(fragment<C>::child(t, 0), g), offset_of(fragment<C>::child(t, 1), g)};
   for (int in = 0; in < E; in++) {
+    const int64_t frequency = frequency_of(a, blockIdx.y);
     __syncthreads();
-    for (int i = threadIdx.x; i < 343; i += blockDim.x) table[table_at(i / 49, i / 7 % 7, i % 7)] = a.m2l[(((int64_t)blockIdx.y * E + out) * E + in) * 343 + i];
+    for (int i = threadIdx.x; i < 343; i += blockDim.x) table[table_at(i / 49, i / 7 % 7, i % 7)] = a.m2l[((frequency * E + out) * E + in) * 343 + i];
     __syncthreads();
     if (idle) continue;
-    const C *x = (const C *)a.spectrum + ((int64_t)blockIdx.y * a.columns * E + column * E + in) * a.slots * 8;
+    const C *x = (const C *)a.spectrum + (frequency * a.columns * E + column * E + in) * a.slots * 8;
     const int32_t *neighbor = a.neighbor + position;
     int next = wanted ? *neighbor : empty;
     for (int k = 0; k < 26; k++) {
@@ -92,7 +100,7 @@ __global__ void __launch_bounds__(WARPS * 32, 3) multiply(const products a) {
   if (idle) return;
   unsigned existing = 0;
   for (int c = 0; c < 8 && wanted; c++) existing |= (unsigned)(a.row_child[(int64_t)row * 8 + c] >= 0) << c;
-  C *y = (C *)a.product + ((int64_t)blockIdx.y * a.columns * E + blockIdx.z) * a.rows * 8;
+  C *y = (C *)a.product + ((int64_t)frequency_of(a, blockIdx.y) * a.columns * E + blockIdx.z) * a.rows * 8;
 #pragma unroll
   for (int j = 0; j < GROUPS; j++)
 #pragma unroll
@@ -159,8 +167,9 @@ fmm_status run_slab(fmm_gpu_plan *p, int kz_begin, int kz_end, int64_t row_begin
     int set = p->n_operator_levels == 1 ? 0 : p->v_group[i].level;
     int64_t from = p->v_group[i].begin, first = (begin - from) / FMM_V_WINDOW, last = (end - from - 1) / FMM_V_WINDOW; /* windows */
     products m = {p->d_spectrum, p->op[set].d_m2l + (int64_t)kz_begin * LL * p->equivalents * p->equivalents * 343, p->d_product, p->d_neighbor, p->d_v_row,
-                  p->d_row_child, p->v_positions, p->v_rows, p->v_slots + 1, begin, end, (p->v_group[i].first_window + first) * FMM_V_WINDOW, p->columns, p->equivalents};
-    CUDA_TRY(fmm_cuda_launch(multiply<C>, dim3((unsigned)(last - first + 1) * BLOCKS_A_WINDOW, planes * LL, parts), WARPS * 32, 0, stream, p->carveout, m));
+                  p->d_row_child, p->v_positions, p->v_rows, p->v_slots + 1, begin, end, (p->v_group[i].first_window + first) * FMM_V_WINDOW, p->columns, p->equivalents,
+                  p->grid, kz_begin ? 0 : p->order};
+    CUDA_TRY(fmm_cuda_launch(multiply<C>, dim3((unsigned)(last - first + 1) * BLOCKS_A_WINDOW, planes * LL - (kz_begin ? 0 : p->grid * (p->order - 1)), parts), WARPS * 32, 0, stream, p->carveout, m));
   }
   a.check = p->d_down_check, a.child = p->d_row_child, a.spectrum = p->d_product, a.slots = p->v_rows, a.children = p->children_inverse, a.first = row_begin;
   unsigned rows = (unsigned)(row_end - row_begin);

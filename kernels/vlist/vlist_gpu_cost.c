@@ -9,27 +9,6 @@
 #include "kernels/vlist/vlist_windows.h"
 #include "runtime/counts.h"
 
-#include <stdlib.h>
-
-static int ascending(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
-void fmm_vlist_order_window(const fmm_rows *v, int64_t begin, int64_t end, uint64_t key[FMM_V_WINDOW]) {
-  for (int64_t r = begin; r < end; r++) {
-    key[r - begin] = (uint64_t)(r - begin);
-    for (int64_t i = v->offset[r]; i < v->offset[r + 1]; i++) key[r - begin] |= (uint64_t)1 << (v->direction[i] + FMM_V_DIRECTION_BIT);
-  }
-  qsort(key, (size_t)(end - begin), sizeof *key, ascending);
-}
-
-int64_t fmm_vlist_operators_end(const fmm_tree *tree, const fmm_rows *v, int64_t begin, int same_operators) {
-  int64_t end = same_operators ? v->n_rows : begin;
-  while (end < v->n_rows && tree->level[v->row[end]] == tree->level[v->row[begin]]) end++;
-  return end;
-}
-
 fmm_vlist_gpu_work fmm_vlist_gpu_work_of(const fmm_count_case *what) {
   fmm_vlist_work w = fmm_vlist_work_of(what);
   double p = what->order, components = what->pair->equivalent_components, channels = components * what->n_columns;

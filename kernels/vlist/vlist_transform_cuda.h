@@ -1,7 +1,8 @@
 /* V's transforms on the GPU: equivalent densities of a parent's eight children to spectra, and back to check potentials. A block takes the children of a
  * parent (or a few of them). Plain sums along one axis after the other, since the input is zero but on p of L = 2p - 1 points an axis and the output is
  * needed on p only: fewer operations than a fast transform of so few points would save. Two kinds: for any order, and compiled for one with
- * lines in registers and frequencies k and -k made together. Layouts in vlist_cuda.cu; spectra are kept as C, double2 or float2 (re, im), and all
+ * lines in registers and frequencies k and -k made together. In the plane kz = 0 a frequency (kx, ky) and (-kx, -ky) are conjugates, so that only ky < p are
+ * multiplied and transformed back. Layouts in vlist_cuda.cu; spectra are kept as C, double2 or float2 (re, im), and all
  * arithmetic is double. */
 #ifndef FMM_VLIST_TRANSFORM_CUDA_H
 #define FMM_VLIST_TRANSFORM_CUDA_H
@@ -117,8 +118,13 @@ __global__ void __launch_bounds__(TRANSFORM_THREADS) inverse(const transform a) 
   const int64_t pitch = (int64_t)a.columns * a.components * a.slots * 8;
   for (int kz = a.kz_begin; kz < a.kz_end; kz++) {
     const C_ *from = (const C_ *)a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.y * a.slots + row) * 8 + first_child;
-    for (int i = threadIdx.x; i < L * L * C; i += blockDim.x)
-      if (a.child[row * 8 + first_child + i % C] >= 0) plane[i] = widen(from[(int64_t)(i / C) * pitch + i % C]);
+    for (int i = threadIdx.x; i < L * L * C; i += blockDim.x) {
+      if (a.child[row * 8 + first_child + i % C] < 0) continue;
+      int kx = i / C / L, ky = i / C % L;
+      const bool conjugate = kz == 0 && ky >= p;
+      double2 f = widen(from[(int64_t)(conjugate ? (L - kx) % L * L + L - ky : i / C) * pitch + i % C]);
+      plane[i] = make_double2(f.x, conjugate ? -f.y : f.y);
+    }
     __syncthreads();
     for (int i = threadIdx.x; i < p * L * C; i += blockDim.x) {
       int rest = i % (L * C), x = i / (L * C);
@@ -234,7 +240,7 @@ __global__ void __launch_bounds__(fixed<P, C>::THREADS) forward_fixed(const tran
       }
     }
     __syncthreads();
-    if (line < L && writes) { /* line: ky */
+    if (line < (kz ? L : P) && writes) { /* line: ky */
       double2 v[P];
       C *out = (C *)a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.y * a.slots + slot) * 8 + c;
 #pragma unroll
@@ -263,7 +269,7 @@ __global__ void __launch_bounds__(fixed<P, C>::THREADS, P <= 6 ? 4 : P <= 8 ? 2 
   const C *from = (const C *)a.spectrum + ((int64_t)blockIdx.y * a.slots + row) * 8 + c;
   for (int j = threadIdx.x; j < L; j += THREADS) w[j] = make_double2(a.twiddle[2 * j], a.twiddle[2 * j + 1]);
   for (int kz = a.kz_begin - 1; kz < a.kz_end; kz++) {
-    if (kz >= a.kz_begin && line < L) { /* line: ky */
+    if (kz >= a.kz_begin && line < (kz ? L : P)) { /* line: ky */
       double2 sum[P], difference[P];
       sum[0] = widen(plane[line * 8 + c]);
 #pragma unroll
@@ -276,14 +282,14 @@ __global__ void __launch_bounds__(fixed<P, C>::THREADS, P <= 6 ? 4 : P <= 8 ? 2 
     __syncthreads();
     if (kz + 1 < a.kz_end && box >= 0) /* THREADS is a multiple of 8: a thread copies for its own child alone, and what has none is never used */
       for (int i = threadIdx.x; i < L * L * 8; i += THREADS)
-        __pipeline_memcpy_async(plane + i, from + ((int64_t)(kz + 1 - a.kz_begin) * L * L + i / 8) * pitch, sizeof(C));
+        if (kz >= 0 || i / 8 % L < P) __pipeline_memcpy_async(plane + i, from + ((int64_t)(kz + 1 - a.kz_begin) * L * L + i / 8) * pitch, sizeof(C));
     __pipeline_commit();
     if (kz >= a.kz_begin && line < P) { /* line: x */
       double2 sum[P], difference[P];
       sum[0] = lines[line * L * 8 + c];
 #pragma unroll
       for (int k = 1; k < P; k++) {
-        double2 f = lines[(line * L + k) * 8 + c], g = lines[(line * L + L - k) * 8 + c];
+        double2 f = lines[(line * L + k) * 8 + c], g = kz ? lines[(line * L + L - k) * 8 + c] : make_double2(f.x, -f.y);
         sum[k] = make_double2(f.x + g.x, f.y + g.y), difference[k] = make_double2(f.x - g.x, f.y - g.y);
       }
       for (int y = half * HALF; y < (half ? P : HALF); y++) faces[((kz * P + line) * P + y) * 8 + c] = value_at<P>(sum, difference, y, w);

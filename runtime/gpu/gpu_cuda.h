@@ -92,6 +92,16 @@ enum { FMM_LATTICE_TARGETS = 2 };
 /* Points of a surface that share two coordinates: where the two squares and that of the first point stand among a source's, and the points, -1: none. */
 typedef struct fmm_cuda_run { uint8_t a, b, begin, unused; int16_t point[6]; } fmm_cuda_run;
 
+/* U where the sums of two leaves onto one another are made together (kernels/pair/pair_both_cuda.cu): a tile's sources are chunks, a chunk's some leaves or parts of them, first
+ * those that are summed onto the tile alone. */
+enum { FMM_BOTH_CHUNK = 1024 /* sources */, FMM_BOTH_MATES = 32 /* a lane each */, FMM_BOTH_MOST = 10 /* targets a lane */ };
+typedef struct fmm_cuda_mate {
+  int64_t begin, partial; /* first source; where the tile's sums onto them go in d_partial, -1: nowhere */
+  int32_t count, place;   /* place: of the first in the chunk */
+  int32_t row, unused;    /* the leaf's */
+} fmm_cuda_mate;
+typedef struct fmm_cuda_chunk { int64_t mate_begin; int32_t mates, filled, alone, unused; } fmm_cuda_chunk; /* alone: sources that come first and get no sums */
+
 /* The pair sums of one phase: tiles by row, and their ranges (of points, or boxes whose surfaces are the sources). */
 typedef struct fmm_cuda_sums {
   int64_t n_rows, n_tiles, n_ranges;
@@ -108,6 +118,10 @@ typedef struct fmm_cuda_sums {
   int64_t n_units;                   /* those from surfaces: FMM_LATTICE_TARGETS targets of one tile each, a lane's; tile by tile */
   int32_t *unit_end, *d_unit_end;    /* past each tile's last unit; the host's is kept */
   int32_t *first_tile, *d_first_tile; /* of each 32 units */
+  int both;                          /* U in both directions at once: a tile's ranges are chunks, its slot the row */
+  int64_t n_chunks, n_mates;
+  fmm_cuda_chunk *chunk, *d_chunk;
+  fmm_cuda_mate *mate, *d_mate;
   int single;                        /* in float, but the precise tiles */
   int64_t n_precise;
 } fmm_cuda_sums;
@@ -244,6 +258,10 @@ fmm_status fmm_cuda_sum_run(fmm_gpu_plan *plan, fmm_cuda_sum sum, int64_t row_be
 /* Sums between points and surfaces as lattices (kernels/pair/pair_lattice_cuda.cu): whether they serve this one, and its tiles, enqueued. */
 int fmm_cuda_lattice_serves(const fmm_gpu_plan *plan, fmm_cuda_sum sum);
 cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *job);
+/* U in both directions at once (kernels/pair/pair_both_cuda.cu): whether it serves; rows [row_begin, row_end), enqueued. */
+int fmm_cuda_both_serves(const fmm_gpu_plan *plan);
+cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end, cudaStream_t stream);
+cudaError_t fmm_cuda_both_join(const fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end, cudaStream_t stream);
 /* The runs of a surface, at most FMM_LATTICE_MOST_RUNS; returns how many. */
 enum { FMM_LATTICE_MOST_RUNS = 96 };
 int fmm_cuda_lattice_runs(const fmm_gpu_plan *plan, const int16_t *grid_surface, fmm_cuda_run *runs);
@@ -319,6 +337,11 @@ typedef struct fmm_cuda_tables {
 /* Fills the tables, the plan's host parts (sums, batches, counts) and nothing on the device. */
 fmm_status fmm_cuda_tables_build(fmm_gpu_plan *plan, fmm_cuda_tables *tables, const fmm_state *state);
 void fmm_cuda_tables_free(fmm_cuda_tables *tables);
+/* Most targets a tile may have where there are so many in all; the cheapest shape of a row's tiles, `most` targets a lane. */
+int fmm_cuda_tile_cap(int64_t targets);
+void fmm_cuda_shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane);
+/* Tiles, chunks, mates and joints of U in both directions (runtime/gpu/gpu_both.cu). */
+fmm_status fmm_cuda_both_build(fmm_gpu_plan *plan, const fmm_tree *tree, const fmm_rows *u);
 
 /* Green contexts (runtime/gpu/gpu_green.cu): streams on `sms` multiprocessors. */
 fmm_status fmm_cuda_green_create(int device, int sms, void **green, int *real_sms);

@@ -312,6 +312,11 @@ fmm_status span(const fmm_gpu_plan *p, const cudaEvent_t event[2], double *start
 fmm_status fmm_cuda_sum_run(fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
   const fmm_cuda_sums *s = &p->sums[sum];
   if (!s->row_tile) return FMM_FAIL(FMM_ERR_INTERNAL, "this GPU plan was made without pair sum %d", (int)sum);
+  if (s->both) {
+    CUDA_TRY(fmm_cuda_both_sum(p, row_begin, row_end, stream));
+    CUDA_TRY(fmm_cuda_both_join(p, row_begin, row_end, stream));
+    return FMM_OK;
+  }
   int tight = s->single && s->n_precise;
   fmm_cuda_pair_job job = {p, sum, s->row_tile[row_begin], s->row_tile[row_end], stream, tight ? p->stream[FMM_CUDA_TIGHT] : stream, 0};
   if (sum == FMM_SUM_U && beside_far(p, row_begin, row_end)) {

@@ -114,6 +114,7 @@ size_t layout(fmm_gpu_plan *p, char *base, int same, int slab) {
     if (s->box) take(&a, &s->d_box, s->n_ranges);
     if (s->order) take(&a, &s->d_order, s->n_tiles);
     if (s->n_joints) take(&a, &s->d_joint, s->n_joints), take(&a, &s->d_partial, s->n_partial);
+    if (s->both) take(&a, &s->d_chunk, s->n_chunks), take(&a, &s->d_mate, s->n_mates);
     if (s->unit_end) take(&a, &s->d_unit_end, s->n_tiles), take(&a, &s->d_first_tile, (s->n_units + 31) / 32);
   }
   if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, 4 * p->sums[FMM_SUM_U].n_tiles);
@@ -220,6 +221,8 @@ fmm_status upload_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_st
     if (s->box) FMM_TRY(upload(s->d_box, s->box, s->n_ranges));
     if (s->order) FMM_TRY(upload(s->d_order, s->order, s->n_tiles));
     if (s->joint) FMM_TRY(upload(s->d_joint, s->joint, s->n_joints));
+    if (s->chunk) FMM_TRY(upload(s->d_chunk, s->chunk, s->n_chunks));
+    if (s->mate) FMM_TRY(upload(s->d_mate, s->mate, s->n_mates));
     if (s->unit_end) FMM_TRY(upload(s->d_unit_end, s->unit_end, s->n_tiles));
     if (s->first_tile) FMM_TRY(upload(s->d_first_tile, s->first_tile, (s->n_units + 31) / 32));
   }
@@ -352,6 +355,8 @@ void free_host_sums(fmm_gpu_plan *p) {
     FMM_FREE(&p->sums[i].box);
     FMM_FREE(&p->sums[i].order);
     FMM_FREE(&p->sums[i].joint);
+    FMM_FREE(&p->sums[i].chunk);
+    FMM_FREE(&p->sums[i].mate);
     FMM_FREE(&p->sums[i].first_tile);
   }
 }

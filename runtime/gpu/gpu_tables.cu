@@ -16,9 +16,11 @@ struct rows_of_sum {
   int surface_targets, surface_sources, slot_is_row;
 };
 
+}
+
 /* The cheapest shape for `count` targets: tiles of 2^lanes_log2 lanes with per_lane targets each, at most `cap` targets. A lane's loop over a
  * source costs about 0.4 of a pair beside its pairs, a tile about 12 targets' worth of staging, start and end (both from counting instructions). */
-void shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane) {
+void fmm_cuda_shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane) {
   double best = INFINITY;
   for (int l = 2; l <= 5; l++) {
     int64_t lanes = (int64_t)1 << l, limit = lanes * most < cap ? lanes * most : cap, n = (count + limit - 1) / limit;
@@ -27,6 +29,14 @@ void shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_lo
     if (cost < best) best = cost, *tiles = n, *lanes_log2 = l, *per_lane = (int)r;
   }
 }
+
+int fmm_cuda_tile_cap(int64_t targets) {
+  int cap = 32;
+  while (cap < 512 && (int64_t)2 * cap * ENOUGH_TILES <= targets) cap *= 2;
+  return cap;
+}
+
+namespace {
 
 int64_t targets_of(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q, int64_t r) {
   return q->surface_targets ? p->n_surface : tree->target_end[q->row[r]] - tree->target_begin[q->row[r]];
@@ -64,10 +74,8 @@ int is_tight(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q, 
 
 int cap_of(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q) {
   int64_t total = 0;
-  int cap = 32;
   for (int64_t r = 0; r < q->n_rows; r++) total += targets_of(p, tree, q, r);
-  while (cap < 512 && (int64_t)2 * cap * ENOUGH_TILES <= total) cap *= 2;
-  return cap;
+  return fmm_cuda_tile_cap(total);
 }
 
 /* W's rows are very unequal (a large leaf beside many small boxes), so a tile's boxes are dealt to several where they are many. */
@@ -149,7 +157,7 @@ fmm_status list_units(fmm_cuda_sums *s) {
 /* Tiles of a row. */
 void cut_row(const fmm_cuda_sums *s, int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane) {
   if (s->lattice) *tiles = count > 0, *lanes_log2 = *per_lane = 0;
-  else shape_tiles(count, cap, most, tiles, lanes_log2, per_lane);
+  else fmm_cuda_shape_tiles(count, cap, most, tiles, lanes_log2, per_lane);
 }
 
 fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, const rows_of_sum *q) {
@@ -367,7 +375,7 @@ fmm_status fmm_cuda_tables_build(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_
   FMM_TRY(build_v(p, t, tree, &lists->v));
   if (has_phase(p, FMM_PHASE_ULIST)) {
     rows_of_sum q = from_rows(&lists->u);
-    FMM_TRY(build_sum(p, FMM_SUM_U, tree, &q));
+    FMM_TRY(fmm_cuda_both_serves(p) ? fmm_cuda_both_build(p, tree, &lists->u) : build_sum(p, FMM_SUM_U, tree, &q));
   }
   if (has_phase(p, FMM_PHASE_WLIST)) {
     rows_of_sum q = from_rows(&lists->w);

@@ -1,0 +1,86 @@
+/* Orders of rows in the GPU's V products: see vlist_windows.h. Groups are made one after the other from the rows that are left: a row with the fewest directions, then always the
+ * row that brings the fewest new ones. On an ellipsoid of 4 million points eight rows together then have 1.34 times the directions that each has alone, where rows sorted by
+ * their masks have 1.58 times. */
+#include "kernels/vlist/vlist_windows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_GROUPS = FMM_V_WINDOW / FMM_V_TOGETHER, NEW_DIRECTION = 3 /* what a new one costs, against one that the group has in vain */ };
+
+static int ascending(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static uint32_t mask_of(uint64_t key) { return (uint32_t)(key >> FMM_V_DIRECTION_BIT); }
+
+/* Place of the mask that fits `all` best among [begin, n); the first of equal ones. */
+static int best_of(const uint32_t *mask, int begin, int n, uint32_t all) {
+  int best = begin, least = 1 << 10;
+  for (int i = begin; i < n && least > 0; i++) {
+    int cost = NEW_DIRECTION * __builtin_popcount(mask[i] & ~all) + __builtin_popcount(all & ~mask[i]);
+    if (cost < least) least = cost, best = i;
+  }
+  return best;
+}
+
+/* Place of the mask with the fewest directions (sign 1) or the most (-1). */
+static int extreme_of(const uint32_t *mask, int begin, int n, int sign) {
+  int best = begin;
+  for (int i = begin + 1; i < n; i++)
+    if (sign * __builtin_popcount(mask[i]) < sign * __builtin_popcount(mask[best])) best = i;
+  return best;
+}
+
+/* Entry `from` comes to `to`, those between move up: what is left keeps its order. */
+static void bring(uint64_t *item, uint32_t *mask, int to, int from) {
+  uint64_t i = item[from];
+  uint32_t m = mask[from];
+  memmove(item + to + 1, item + to, (size_t)(from - to) * sizeof *item);
+  memmove(mask + to + 1, mask + to, (size_t)(from - to) * sizeof *mask);
+  item[to] = i, mask[to] = m;
+}
+
+/* Groups of `size`, each begun with the mask that has the fewest or the most. */
+static void group(uint64_t *item, uint32_t *mask, int n, int size, int sign) {
+  for (int begin = 0; begin < n; begin += size) {
+    bring(item, mask, begin, extreme_of(mask, begin, n, sign));
+    uint32_t all = mask[begin];
+    for (int i = begin + 1; i < begin + size && i < n; i++) {
+      bring(item, mask, i, best_of(mask, i, n, all));
+      all |= mask[i];
+    }
+  }
+}
+
+/* Whole groups of rows, such that those that one warp of the GPU takes have much in common. */
+static void order_groups(uint64_t *key, int n) {
+  uint64_t number[MOST_GROUPS], before[FMM_V_WINDOW];
+  uint32_t all[MOST_GROUPS] = {0};
+  int groups = n / FMM_V_TOGETHER;
+  memcpy(before, key, (size_t)n * sizeof *key);
+  for (int i = 0; i < groups * FMM_V_TOGETHER; i++) all[i / FMM_V_TOGETHER] |= mask_of(key[i]);
+  for (int g = 0; g < groups; g++) number[g] = (uint64_t)g;
+  group(number, all, groups, FMM_V_A_WARP / FMM_V_TOGETHER, -1);
+  for (int g = 0; g < groups; g++) memcpy(key + g * FMM_V_TOGETHER, before + number[g] * FMM_V_TOGETHER, FMM_V_TOGETHER * sizeof *key);
+}
+
+void fmm_vlist_order_window(const fmm_rows *v, int64_t begin, int64_t end, uint64_t key[FMM_V_WINDOW]) {
+  int n = (int)(end - begin);
+  uint32_t mask[FMM_V_WINDOW];
+  for (int r = 0; r < n; r++) {
+    key[r] = (uint64_t)r;
+    for (int64_t i = v->offset[begin + r]; i < v->offset[begin + r + 1]; i++) key[r] |= (uint64_t)1 << (v->direction[i] + FMM_V_DIRECTION_BIT);
+  }
+  qsort(key, (size_t)n, sizeof *key, ascending);
+  for (int i = 0; i < n; i++) mask[i] = mask_of(key[i]);
+  group(key, mask, n, FMM_V_TOGETHER, 1);
+  order_groups(key, n);
+}
+
+int64_t fmm_vlist_operators_end(const fmm_tree *tree, const fmm_rows *v, int64_t begin, int same_operators) {
+  int64_t end = same_operators ? v->n_rows : begin;
+  while (end < v->n_rows && tree->level[v->row[end]] == tree->level[v->row[begin]]) end++;
+  return end;
+}

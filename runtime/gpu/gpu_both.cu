@@ -1,0 +1,195 @@
+/* Host tables of U in both directions at once (kernels/pair/pair_both_cuda.cu): which leaf of two sums the pair, where its tiles' sums onto the other go, and the
+ * chunks of sources of each tile. A leaf whose points fill its lanes better takes the pair, so that fewer lanes are without a target; of two alike the parity of their rows decides.
+ * Each leaf's parts lie one after the other: those of the leaves that sum pairs with it, in the order of its list, a part a tile. */
+#include <stdlib.h>
+
+#include "runtime/gpu/gpu_cuda.h"
+
+namespace {
+/* A row's leaf and its tiles' shape; seats: about what a source costs it, in lanes times tenths of a pair. */
+struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; };
+
+struct tables {
+  const fmm_tree *tree;
+  const fmm_rows *u;
+  leaf *of;        /* row */
+  int32_t *row_of; /* box; -1: none */
+  int32_t *mirror; /* entry: the one of its leaf's row that is this row's leaf; -1: none */
+  int32_t *part;   /* entry whose leaf sums the pair: the first of its parts */
+  int64_t *mates, *chunks, *tiles, *joints, *values; /* before a row; n_rows + 1 */
+  int64_t *parts;  /* row */
+};
+
+/* Chunks of a tile, filled evenly; counts only where there are no arrays. */
+struct writer {
+  fmm_cuda_mate *mate;
+  fmm_cuda_chunk *chunk;
+  int64_t mates, chunks, limit;
+  int filled, held;
+};
+
+void add_sources(writer *w, int64_t begin, int64_t count, int64_t partial, int32_t row) {
+  while (count > 0) {
+    if (w->chunks == 0 || w->filled >= w->limit || w->held == FMM_BOTH_MATES) {
+      if (w->chunk) w->chunk[w->chunks] = fmm_cuda_chunk{w->mates, 0, 0, 0, 0};
+      w->chunks++, w->filled = w->held = 0;
+    }
+    int take = (int)(count < w->limit - w->filled ? count : w->limit - w->filled);
+    if (w->mate) {
+      fmm_cuda_chunk *c = &w->chunk[w->chunks - 1];
+      w->mate[w->mates] = fmm_cuda_mate{begin, partial, take, w->filled, row, 0};
+      c->mates++, c->filled += take, c->alone += partial < 0 ? take : 0;
+    }
+    w->mates++, w->held++, w->filled += take;
+    begin += take, count -= take, partial += partial < 0 ? 0 : take;
+  }
+}
+
+/* Entries of a row ascend by their first source (lists.h), and boxes that share it hold one another. */
+int32_t find_entry(const tables *t, int32_t row, int32_t box) {
+  int64_t low = t->u->offset[row], high = t->u->offset[row + 1], end = high, first = t->tree->source_begin[box];
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (t->tree->source_begin[t->u->entry[middle]] < first) low = middle + 1;
+    else high = middle;
+  }
+  for (; low < end && t->tree->source_begin[t->u->entry[low]] == first; low++)
+    if (t->u->entry[low] == box) return (int32_t)low;
+  return -1;
+}
+
+/* Whether the first row sums the pair of two. */
+int takes(const tables *t, int32_t row, int32_t other) {
+  const leaf *a = &t->of[row], *b = &t->of[other];
+  int64_t mine = a->seats * b->count, its = b->seats * a->count;
+  return mine != its ? mine < its : (row < other) == ((row + other) % 2 != 0);
+}
+
+enum kind { ALONE, MINE, ITS };
+kind kind_of(const tables *t, int32_t row, int64_t e) {
+  if (t->mirror[e] < 0) return ALONE;
+  return takes(t, row, t->row_of[t->u->entry[e]]) ? MINE : ITS;
+}
+
+/* The sources of a row's tile: those for it alone, then those of pairs. tile -1: only to count them. */
+void add_row(const tables *t, writer *w, int32_t row, int64_t tile) {
+  const fmm_tree *tree = t->tree;
+  for (int pass = 0; pass < 2; pass++)
+    for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) {
+      int32_t box = t->u->entry[e], other = t->row_of[box];
+      if (kind_of(t, row, e) != (pass ? MINE : ALONE)) continue;
+      int64_t count = tree->source_end[box] - tree->source_begin[box], partial = !pass ? -1 : tile < 0 ? 0 : t->values[other] + (t->part[t->mirror[e]] + tile) * count;
+      add_sources(w, tree->source_begin[box], count, partial, other);
+    }
+}
+
+int64_t limit_of(const tables *t, int32_t row) {
+  int64_t sources = 0;
+  for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++)
+    if (kind_of(t, row, e) != ITS) sources += t->tree->source_end[t->u->entry[e]] - t->tree->source_begin[t->u->entry[e]];
+  int64_t chunks = (sources + FMM_BOTH_CHUNK - 1) / FMM_BOTH_CHUNK, limit = chunks ? ((sources + chunks - 1) / chunks + 31) / 32 * 32 : FMM_BOTH_CHUNK;
+  return limit < FMM_BOTH_CHUNK ? limit : FMM_BOTH_CHUNK;
+}
+
+void shape_row(tables *t, int32_t row, int cap) {
+  leaf *l = &t->of[row];
+  int32_t box = t->u->row[row];
+  l->first = t->tree->target_begin[box], l->count = t->tree->target_end[box] - l->first;
+  l->tiles = 0, l->lanes_log2 = l->per_lane = 0;
+  fmm_cuda_shape_tiles(l->count, cap, FMM_BOTH_MOST, &l->tiles, &l->lanes_log2, &l->per_lane);
+  l->seats = (l->tiles << l->lanes_log2) * (10 * l->per_lane + 8);
+}
+
+/* Of rows before this one to those before the next. */
+void count_row(tables *t, int32_t row) {
+  const leaf *l = &t->of[row];
+  int64_t parts = 0;
+  for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++)
+    if (kind_of(t, row, e) == ITS) t->part[e] = (int32_t)parts, parts += t->of[t->row_of[t->u->entry[e]]].tiles;
+  writer w = {NULL, NULL, 0, 0, limit_of(t, row), 0, 0};
+  t->parts[row] = parts;
+  add_row(t, &w, row, -1);
+  t->mates[row + 1] = l->tiles * w.mates, t->chunks[row + 1] = l->tiles * w.chunks, t->tiles[row + 1] = l->tiles;
+  t->joints[row + 1] = parts > 0, t->values[row + 1] = parts * l->count;
+}
+
+void fill_row(const tables *t, fmm_cuda_sums *s, int32_t row) {
+  const leaf *l = &t->of[row];
+  writer w = {s->mate, s->chunk, t->mates[row], t->chunks[row], limit_of(t, row), 0, 0};
+  for (int64_t i = 0; i < l->tiles; i++) {
+    int64_t begin = l->count * i / l->tiles, end = l->count * (i + 1) / l->tiles, first = w.chunks;
+    w.filled = (int)w.limit; /* a chunk of its own */
+    add_row(t, &w, row, i);
+    s->tile[t->tiles[row] + i] = fmm_cuda_tile{first, l->first + begin, -1, (int32_t)(w.chunks - first), (int32_t)(end - begin), t->u->row[row], row, l->lanes_log2, l->per_lane, 0};
+  }
+  if (t->parts[row]) s->joint[t->joints[row]] = fmm_cuda_joint{l->first, t->values[row], (int32_t)l->count, (int32_t)t->parts[row]};
+}
+
+fmm_status allocate(tables *t) {
+  int64_t rows = t->u->n_rows, **const before[] = {&t->mates, &t->chunks, &t->tiles, &t->joints, &t->values};
+  FMM_TRY(FMM_ALLOCATE(&t->of, rows, "leaves of GPU tiles"));
+  FMM_TRY(FMM_ALLOCATE(&t->row_of, t->tree->n_boxes, "rows of boxes"));
+  FMM_TRY(FMM_ALLOCATE(&t->mirror, t->u->n_entries, "pairs of leaves"));
+  FMM_TRY(FMM_ALLOCATE(&t->part, t->u->n_entries, "pairs of leaves"));
+  FMM_TRY(FMM_ALLOCATE(&t->parts, rows, "pairs of leaves"));
+  for (int i = 0; i < 5; i++) FMM_TRY(FMM_ALLOCATE_ZERO(before[i], rows + 1, "GPU tile offsets"));
+  return FMM_OK;
+}
+
+void release(tables *t) {
+  FMM_FREE(&t->of);
+  FMM_FREE(&t->row_of);
+  FMM_FREE(&t->mirror);
+  FMM_FREE(&t->part);
+  FMM_FREE(&t->parts);
+  FMM_FREE(&t->mates);
+  FMM_FREE(&t->chunks);
+  FMM_FREE(&t->tiles);
+  FMM_FREE(&t->joints);
+  FMM_FREE(&t->values);
+}
+
+void find_pairs(tables *t, int threads) {
+  const fmm_rows *u = t->u;
+  int cap = fmm_cuda_tile_cap(t->tree->targets.n);
+  for (int32_t b = 0; b < t->tree->n_boxes; b++) t->row_of[b] = -1;
+  for (int32_t r = 0; r < u->n_rows; r++) t->row_of[u->row[r]] = r;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256) if (u->n_rows > 1024)
+  for (int32_t r = 0; r < u->n_rows; r++) {
+    shape_row(t, r, cap);
+    for (int64_t e = u->offset[r]; e < u->offset[r + 1]; e++) {
+      int32_t other = t->row_of[u->entry[e]];
+      t->mirror[e] = other >= 0 && other != r ? find_entry(t, other, u->row[r]) : -1;
+    }
+  }
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 256) if (u->n_rows > 1024)
+  for (int32_t r = 0; r < u->n_rows; r++) count_row(t, r);
+  for (int32_t r = 0; r < u->n_rows; r++) {
+    t->mates[r + 1] += t->mates[r], t->chunks[r + 1] += t->chunks[r], t->tiles[r + 1] += t->tiles[r];
+    t->joints[r + 1] += t->joints[r], t->values[r + 1] += t->values[r];
+  }
+}
+}
+
+fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *u) {
+  fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
+  tables t = {};
+  fmm_status status = FMM_OK;
+  t.tree = tree, t.u = u;
+  s->both = 1, s->n_rows = u->n_rows;
+  if (u->n_entries > INT32_MAX) return FMM_FAIL(FMM_ERR_DEVICE, "%lld pairs of leaves are too many for one GPU", (long long)u->n_entries);
+  FMM_CHECK(allocate(&t));
+  find_pairs(&t, p->threads);
+  s->n_mates = t.mates[u->n_rows], s->n_chunks = t.chunks[u->n_rows], s->n_tiles = t.tiles[u->n_rows], s->n_joints = t.joints[u->n_rows], s->n_partial = t.values[u->n_rows];
+  FMM_CHECK(FMM_ALLOCATE(&s->tile, s->n_tiles, "GPU tiles"));
+  FMM_CHECK(FMM_ALLOCATE(&s->mate, s->n_mates, "GPU sources of tiles"));
+  FMM_CHECK(FMM_ALLOCATE(&s->chunk, s->n_chunks, "GPU sources of tiles"));
+  if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU parts of leaves"));
+#pragma omp parallel for num_threads(p->threads) schedule(dynamic, 256) if (u->n_rows > 1024)
+  for (int32_t r = 0; r < u->n_rows; r++) fill_row(&t, s, r);
+  s->row_tile = t.tiles, s->row_joint = t.joints;
+  t.tiles = t.joints = NULL;
+done:
+  release(&t);
+  return status;
+}
