@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(THREADS, 3) wide_product(const fmm_cuda_produc
 }
 
 /* A panel of the warp's columns: a lane's entries of the two it shares with three others. */
-__device__ __forceinline__ void take_columns(const fmm_cuda_product &p, const double *const (&from)[2], int k, double (&b)[2][4]) {
+[[maybe_unused]] __device__ __forceinline__ void take_columns(const fmm_cuda_product &p, const double *const (&from)[2], int k, double (&b)[2][4]) {
   k += 4 * (threadIdx.x & 3);
 #pragma unroll
   for (int j = 0; j < 2; j++)

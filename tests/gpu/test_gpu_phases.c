@@ -221,6 +221,33 @@ static void every_phase_matches_its_reference_and_keeps_its_bits(void **context)
   }
 }
 
+static void use_precision(fixture *f, fmm_precision precision, double tolerance) {
+  fmm_gpu_plan_destroy(&f->plan);
+  for (int i = 0; i < FMM_N_PHASES; i++) f->state.precision[i] = precision;
+  f->state.tolerance = tolerance;
+  fmm_gpu_request request = {.state = &f->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1};
+  assert_ok(fmm_gpu_plan_create(&f->plan, &request));
+  for (int i = 0; i < FMM_N_PHASES; i++) f->state.precision[i] = FMM_PRECISION_DOUBLE;
+}
+
+/* With boxes of up to 200 sources summed directly, many a leaf has a box in its list whose leaves have not that leaf in theirs alone; and in parts that cut most pairs of leaves. */
+static void u_in_both_directions_takes_boxes_without_mates(void **context) {
+  static const shape direct = {"laplace, many boxes summed directly", "laplace", "plummer", 3000, 3, 20, 1, 0, 0, 0, 1e-6}, large = {"laplace, rows of several tiles", "laplace", "ellipsoid", 5000, 3, 900, 1, 0, 0, 0, 1e-6};
+  for (int i = 0; i < 2; i++) {
+    fixture f;
+    make(&f, i ? &large : &direct);
+    fmm_lists_free(&f.lists);
+    assert_ok(fmm_lists_build(&f.lists, &f.tree, 200, 1));
+    use_precision(&f, FMM_PRECISION_DOUBLE, 1e-6);
+    check_phase(&f, &fmm_ulist_reference, f.potential, f.n_potential);
+    double *before = values_of(f.n_potential, 0);
+    memcpy(before, f.fetched, (size_t)f.n_potential * sizeof *before);
+    assert_same_bits(&f, FMM_PHASE_ULIST, before, f.n_potential, 17);
+    FMM_FREE(&before);
+    release(&f);
+  }
+}
+
 static void single_precision_pairs_keep_about_six_digits(void **context) {
   fixture f;
   make(&f, &shapes[2]);
@@ -234,15 +261,6 @@ static void single_precision_pairs_keep_about_six_digits(void **context) {
   /* the potential only: gradients of close pairs in float are as good as their distances */
   assert_close(f.shape, "ulist in float", f.tree.targets.n, f.potential, f.fetched, 3e-6);
   release(&f);
-}
-
-static void use_precision(fixture *f, fmm_precision precision, double tolerance) {
-  fmm_gpu_plan_destroy(&f->plan);
-  for (int i = 0; i < FMM_N_PHASES; i++) f->state.precision[i] = precision;
-  f->state.tolerance = tolerance;
-  fmm_gpu_request request = {.state = &f->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1};
-  assert_ok(fmm_gpu_plan_create(&f->plan, &request));
-  for (int i = 0; i < FMM_N_PHASES; i++) f->state.precision[i] = FMM_PRECISION_DOUBLE;
 }
 
 /* Every phase in single precision where the order allows it (kernels/phase.h): values of 1e-7, cancelling some tenfold, in derivatives
@@ -376,6 +394,7 @@ int main(void) {
   if (!info.present) return fprintf(stderr, "skipped: %s\n", info.reason), FMM_TEST_SKIP;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_phase_matches_its_reference_and_keeps_its_bits),
+      cmocka_unit_test(u_in_both_directions_takes_boxes_without_mates),
       cmocka_unit_test(single_precision_pairs_keep_about_six_digits),
       cmocka_unit_test(every_phase_in_single_precision_keeps_five_digits),
       cmocka_unit_test(tiles_that_are_too_tight_for_float_are_done_in_double),
