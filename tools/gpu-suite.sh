@@ -2,7 +2,7 @@
 # Builds the project on a machine with a GPU, runs the GPU suite, the sanitizers and the benchmarks, and writes a dated result file.
 #   tools/gpu-suite.sh OUT_DIR [quick]     quick: no sanitizers
 # The machine needs a C and C++ compiler, ninja, python3 and nvcc; libraries and Meson that it lacks come from .carry/suite/carry.tar.xz (gpu-carry.sh).
-# COMMIT names the commit where the tree has no .git. The result is OUT_DIR/gpu-results.md; docs/results/ keeps the newest.
+# COMMIT names the commit where the tree has no .git; BUILD a folder that is built already, with -Dcuda=enabled -Dgpu_arch=90. The result is OUT_DIR/gpu-results.md; docs/results/ keeps the newest.
 set -u
 cd "$(dirname "$0")/.."
 out=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -24,7 +24,9 @@ export OMP_WAIT_POLICY=passive
 build=$work/build
 cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_far_phases tests/test_list_phases tests/test_allocation" # for hosts with AVX-512
 start=$(date +%s)
-if ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" tests/test_gpu_phases tests/test_gpu_plan $cpu_tests tools/bench-gpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; } >"$out/build.log" 2>&1; then
+if [ -n "${BUILD:-}" ]; then
+  build=$(cd "$BUILD" && pwd) # ready: with the programs below
+elif ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" tests/test_gpu_phases tests/test_gpu_plan $cpu_tests tools/bench-gpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; } >"$out/build.log" 2>&1; then
   tail -40 "$out/build.log"
   echo "gpu-suite: the build failed"
   exit 1
@@ -120,6 +122,14 @@ for t in $cpu_tests; do
   block "${t#tests/}" earlier "${t#tests/}"
 done
 shown=
+if [ "$mode" != quick ]; then
+  for tool in $tools; do
+    for i in "${!checks[@]}"; do
+      shown="compute-sanitizer --tool $tool --error-exitcode 9 tools/bench-gpu ${checks[$i]} runs=1 samples=10"
+      block "compute-sanitizer $tool, ${checks[$i]}" earlier_check "$tool.$i"
+    done
+  done
+fi
 block "Rates" "$b" n=1000 leaf=2000 rates=1 samples=0
 # Leaf sizes and root scales are those that make a case fastest; most_ms and most_error are the 2014 code's (the first five), then the project's goals.
 block "4,194,304 uniform" "$b" n=4194304 leaf=110 root=1.6 pinned=1 most_ms=51.1 most_error=2.2e-7
@@ -137,27 +147,19 @@ if [ -f .carry/suite/achbp.pqr ]; then block "A protein of 16,090 atoms" "$b" fi
 if [ -f .carry/suite/achbp.pqr ]; then block "The same, mixed precision" "$b" file=.carry/suite/achbp.pqr leaf=64 order=7 precision=mixed most_error=1e-6; fi
 block "16,090 uniform" "$b" n=16090 leaf=64
 block "16,090 uniform, one leaf" "$b" n=16090 leaf=20000
+block "Calibration" "$build/tools/fmm-calibrate" --effort standard --profile "$out/profile.json"
+block "4,194,304 uniform by fmm-run, host to host" "$build/tools/fmm-run" --generate uniform --points 4194304 --densities unit --digits 6 --schedule gpu --repeat 5 --verify 1000 --profile "$out/profile.json"
+block "Choice of the schedule, whole GPU" "$build/tools/bench-schedules" profile="$out/profile.json"
+block "Calibration of 8 multiprocessors" "$build/tools/fmm-calibrate" --effort standard --gpu-sms 8 --profile "$out/profile-8.json"
+block "Choice of the schedule, 8 multiprocessors" "$build/tools/bench-schedules" profile="$out/profile-8.json" sms=8
 if command -v ncu >/dev/null; then
-  shown="ncu --clock-control none --metrics gpu__time_duration.sum tools/bench-gpu n=1048576 leaf=64 runs=1 samples=0"
-  block "Kernels of one evaluation, 1,048,576 uniform" kernels_of_one n=1048576 leaf=64
+  shown="ncu --clock-control none --metrics gpu__time_duration.sum tools/bench-gpu n=1048576 leaf=110 root=1.2 runs=1 samples=0"
+  block "Kernels of one evaluation, 1,048,576 uniform" kernels_of_one n=1048576 leaf=110 root=1.2
   shown="ncu --clock-control none --metrics gpu__time_duration.sum tools/bench-gpu n=16090 leaf=64 runs=1 samples=0"
   block "Kernels of one evaluation, 16,090 uniform" kernels_of_one n=16090 leaf=64
   shown=
 fi
 block "100,000,000 uniform" "$b" n=100000000 leaf=100 samples=20 runs=3
-block "Calibration" "$build/tools/fmm-calibrate" --effort standard --profile "$out/profile.json"
-block "Calibration of 8 multiprocessors" "$build/tools/fmm-calibrate" --effort standard --gpu-sms 8 --profile "$out/profile-8.json"
-block "Choice of the schedule, whole GPU" "$build/tools/bench-schedules" profile="$out/profile.json"
-block "Choice of the schedule, 8 multiprocessors" "$build/tools/bench-schedules" profile="$out/profile-8.json" sms=8
-block "4,194,304 uniform by fmm-run, host to host" "$build/tools/fmm-run" --generate uniform --points 4194304 --densities unit --digits 6 --schedule gpu --repeat 5 --verify 1000 --profile "$out/profile.json"
-if [ "$mode" != quick ]; then
-  for tool in $tools; do
-    for i in "${!checks[@]}"; do
-      shown="compute-sanitizer --tool $tool --error-exitcode 9 tools/bench-gpu ${checks[$i]} runs=1 samples=10"
-      block "compute-sanitizer $tool, ${checks[$i]}" earlier_check "$tool.$i"
-    done
-  done
-fi
 say ""
 if [ -n "$failed" ]; then say "Failed: ${failed#; }"; else say "All passed."; fi
 [ -z "$failed" ]
