@@ -131,6 +131,7 @@ if [ "$mode" != quick ]; then
     done
   done
 fi
+shown=
 block "Rates" "$b" n=1000 leaf=2000 rates=1 samples=0
 # Leaf sizes and root scales are those that make a case fastest; most_ms and most_error are the 2014 code's (the first five), then the project's goals.
 block "4,194,304 uniform" "$b" n=4194304 leaf=110 root=1.6 pinned=1 most_ms=51.1 most_error=2.2e-7

@@ -403,17 +403,21 @@ static void a_failing_cuda_call_is_reported_and_survived(void **context) {
   release(&p);
 }
 
-/* Of one leaf: the frame's calls and the four of U, its marks among them. What a plan assumes where nothing is calibrated. */
+/* Of one leaf: the frame's calls and those of U, its marks among them: four in double, eight in single, where blocks take tiles in turn. The frame's are what a plan
+ * assumes where nothing is calibrated. */
 static void an_evaluation_calls_the_driver_as_often_as_is_assumed(void **context) {
-  problem p;
-  make(&p, "laplace", "uniform", "unit", 1000, 1e-6, 0);
-  p.options.leaf_size = p.n;
-  plan_for(&p, FMM_SCHEDULE_GPU);
-  execute(&p);
-  int64_t first = fmm_gpu_call_count();
-  execute(&p);
-  assert_int_equal(fmm_gpu_call_count() - first, FMM_GPU_FRAME_CALLS + 4);
-  release(&p);
+  for (int mixed = 0; mixed < 2; mixed++) {
+    problem p;
+    make(&p, "laplace", "uniform", "unit", 1000, 1e-6, 0);
+    p.options.leaf_size = p.n;
+    p.options.precision = mixed ? FMM_PRECISION_MIXED : FMM_PRECISION_DOUBLE;
+    plan_for(&p, FMM_SCHEDULE_GPU);
+    execute(&p);
+    int64_t first = fmm_gpu_call_count();
+    execute(&p);
+    assert_int_equal(fmm_gpu_call_count() - first, FMM_GPU_FRAME_CALLS + (mixed ? 8 : 4));
+    release(&p);
+  }
 }
 
 static void too_small_a_cap_is_an_error_or_another_schedule(void **context) {
