@@ -71,12 +71,14 @@ static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, con
   return parts * (8 * targets * values + RECORD);
 }
 
-/* U's parts where both directions of a pair are summed at once (runtime/gpu/gpu_both.cu): for each pair of leaves a value a point of one of them, and a record of the other. */
+/* U's parts where both directions of a pair are summed at once (runtime/gpu/gpu_both.cu): for each pair of leaves a value a point of one of them, and a record of the
+ * other, times the tiles that the other is cut into: by their shapes (runtime/gpu/gpu_tables.cu), with as many points as a Poisson distribution gives, 1.0 to 1.26 up to a mean of 300 points and 2.0 to 3.3 beyond. */
 static double device_u_parts(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
-  enum { RECORD = 32 };
+  enum { RECORD = 32, FEW = 300 };
+  double points = (double)c->n_targets / (double)c->n_leaves, tiles = points <= FEW ? 1 : 3;
   double pairs = 0.5 * (c->total[FMM_PHASE_ULIST].entries - (double)c->n_leaves);
   int both = gpu[FMM_PHASE_ULIST] > 0 && precision[FMM_PHASE_ULIST] == FMM_PRECISION_DOUBLE && c->same_points && fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns);
-  return both && pairs > 0 ? pairs * (8 * (double)c->n_targets / (double)c->n_leaves + RECORD) : 0;
+  return both && pairs > 0 ? pairs * tiles * (8 * points + RECORD) : 0;
 }
 
 static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const fmm_count_case *what, const double gpu[FMM_N_PHASES], double complex_bytes,

@@ -25,7 +25,10 @@ build=$work/build
 cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_far_phases tests/test_list_phases tests/test_allocation" # for hosts with AVX-512
 start=$(date +%s)
 if [ -n "${BUILD:-}" ]; then
-  build=$(cd "$BUILD" && pwd) # ready: with the programs below
+  build=$(cd "$BUILD" && pwd) || exit 1 # ready: with the programs below
+  for t in tests/test_gpu_phases tests/test_gpu_plan $cpu_tests tools/bench-gpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; do
+    [ -x "$build/$t" ] || { echo "gpu-suite: $build/$t cannot be run; build it, or leave BUILD out"; exit 1; }
+  done
 elif ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" tests/test_gpu_phases tests/test_gpu_plan $cpu_tests tools/bench-gpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; } >"$out/build.log" 2>&1; then
   tail -40 "$out/build.log"
   echo "gpu-suite: the build failed"
@@ -83,7 +86,7 @@ failed=
 say "# GPU results of $(date -u +%Y-%m-%d)"
 say ""
 say "Commit ${COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}; $(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader);"
-say "$(nproc) cores of $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs); $(nvcc --version | grep -o 'release.*'); built in $built s."
+say "$(nproc) cores of $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs); $(nvcc --version | grep -o 'release.*'); $([ -n "${BUILD:-}" ] && echo "built before" || echo "built in $built s")."
 say "Command: \`tools/gpu-suite.sh OUT${2:+ $2}\`. Times: median of 5 after one warm-up; error: relative L2 at 1,000 sampled targets."
 b=$build/tools/bench-gpu
 tools="memcheck racecheck initcheck synccheck"

@@ -1,4 +1,4 @@
-/* Inside the pair-sum engine (pair_sums.c, pair_sums_single.c): one block of targets with the sums of a chunk of columns. */
+/* Inside the pair-sum engine (pair_sums*.c): one block of targets with the sums of a chunk of columns. */
 #ifndef FMM_PAIR_BLOCK_H
 #define FMM_PAIR_BLOCK_H
 #include <stdalign.h>

@@ -1,6 +1,6 @@
 /* Single precision of the pair-sum engine: float products, double sums.
  *
- * Coordinates go to integers, "quanta", centred on the points of the piece (a block of targets with up to 256 sources, gathered from the ranges): the
+ * Coordinates go to integers, "quanta", centred on the points of the piece (a block of targets with up to 1,024 sources, gathered from the ranges; in both directions up to 256 with as many): the
  * longest half-extent is below 2^30 quanta, so a difference is exact in 32 bits and only the rounding of each point to a quantum counts. It
  * moves a distance by 0.4 quanta (root of the mean square); at distance d a value of degree -k moves by 0.4 k / d of itself. Plain floats
  * (the coarse kernels) move it by up to 64 times as much. A piece whose nearest pair is below that rounding over the tolerance, or that has a pair which
@@ -254,5 +254,5 @@ int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, c
   sum->single_kernels->run[sum->gradient][FMM_PAIR_BOTH](&call);
   factors_of(sum, &p, p.density_factor, back->block_factor);
   factors_of(sum, &p, p.target_factor, back->factor);
-  return far_enough(sum, &p);
+  return far_enough(sum, &p) && isfinite(back->factor[1]) && isfinite(back->block_factor[1]); /* derivatives' are the larger ones */
 }

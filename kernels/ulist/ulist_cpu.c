@@ -11,6 +11,7 @@
 #include "kernels/ulist/ulist_groups.h"
 
 enum { MAX_RANGES = 64 };
+_Static_assert(sizeof(fmm_pair_points) == 120, "as model/footprint.c counts them");
 
 typedef struct workspace {
   fmm_ulist_groups groups;
