@@ -124,7 +124,7 @@ build() {
   step "Building (release) in $build"
   gpu_options
   configure
-  if [ -n "$gpu_option" ] && grep -qE 'GPU +: none' "$log"; then say "But its CUDA compiler does not work with this source: CPU cores only."; fi
+  if [ -n "$gpu_option" ] && [ "$gpu_option" != -Dgpu_arch=none ] && grep -qE 'GPU +: none' "$log"; then say "But its CUDA compiler does not work with this source: CPU cores only."; fi
   if [ -n "${FMM_VERBOSE_BUILD:-}" ]; then
     meson compile -C "$build" "$@" </dev/null || fail "the build failed (see above)"
   else

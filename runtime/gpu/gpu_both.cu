@@ -177,7 +177,7 @@ fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_
   fmm_status status = FMM_OK;
   t.tree = tree, t.u = u;
   s->both = 1, s->n_rows = u->n_rows;
-  if (u->n_entries > INT32_MAX) return FMM_FAIL(FMM_ERR_DEVICE, "%lld pairs of leaves are too many for one GPU", (long long)u->n_entries);
+  if (u->n_entries > INT32_MAX) return FMM_FAIL(FMM_ERR_DEVICE, "%lld entries of the U list are too many for one GPU; take larger leaves or the schedule cpu", (long long)u->n_entries);
   FMM_CHECK(allocate(&t));
   find_pairs(&t, p->threads);
   s->n_mates = t.mates[u->n_rows], s->n_chunks = t.chunks[u->n_rows], s->n_tiles = t.tiles[u->n_rows], s->n_joints = t.joints[u->n_rows], s->n_partial = t.values[u->n_rows];
