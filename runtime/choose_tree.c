@@ -9,15 +9,15 @@ static fmm_status estimate_counts(void *context, int leaf_size, double root_scal
   return fmm_estimate_counts(c->estimate, leaf_size, root_scale, &c->what, counts);
 }
 
-fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision precision[FMM_N_PHASES], int64_t n_sources, const double *sources,
-                           int64_t n_targets, const double *targets, fmm_tree_options *choice) {
+fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, int64_t n_sources, const double *sources, int64_t n_targets,
+                           const double *targets, fmm_tree_options *choice) {
   const fmm_options *o = &plan->options;
   *choice = (fmm_tree_options){o->leaf_size, o->root_scale};
   if (o->leaf_size && o->root_scale > 0) return FMM_OK;
   estimate_context context = {.what = {plan->pair->info, order, o->n_columns, o->gradient != 0, !plan->machine.device[FMM_DEVICE_GPU].present}};
   FMM_TRY(fmm_estimate_create(&context.estimate, n_sources, sources, n_targets, targets, plan->threads));
   fmm_tuned best;
-  fmm_status status = fmm_tune(&plan->machine, plan->pair->info, precision, o->schedule, o->leaf_size, o->root_scale, estimate_counts, &context, &best);
+  fmm_status status = fmm_tune(&plan->machine, plan->pair->info, precisions, o->schedule, o->leaf_size, o->root_scale, estimate_counts, &context, &best);
   fmm_estimate_destroy(&context.estimate);
   if (status == FMM_OK) *choice = (fmm_tree_options){best.leaf_size, best.root_scale};
   return status;

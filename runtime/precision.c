@@ -1,4 +1,4 @@
-/* The arithmetic of each phase: what the options name, or the cheapest that keeps the tolerance. */
+/* The arithmetic of each phase: what the options name, or what keeps the tolerance, of which the model chooses with the tree and the schedule. */
 #include "plan.h"
 
 /* Single-precision pair sums with double accumulation carry about 1e-7 of the summed magnitudes, and a pair as near as they take at all up to 0.4
@@ -11,10 +11,17 @@ static int single_serves_pairs(const fmm_options *options) { return options->tol
  * for ten million, as the number of boxes an edge. */
 static int single_serves_vlist(const fmm_options *options) { return options->tolerance >= (options->gradient ? 1e-4 : 1e-6); }
 
-void fmm_choose_precision(const fmm_options *options, fmm_precision precision[FMM_N_PHASES]) {
-  fmm_precision all = options->precision;
-  if (all == FMM_PRECISION_AUTO) all = single_serves_pairs(options) ? FMM_PRECISION_MIXED : FMM_PRECISION_DOUBLE;
-  for (int phase = 0; phase < FMM_N_PHASES; phase++) precision[phase] = all;
-  if (options->precision == FMM_PRECISION_AUTO || options->precision == FMM_PRECISION_MIXED)
-    precision[FMM_PHASE_VLIST] = single_serves_vlist(options) ? FMM_PRECISION_SINGLE : FMM_PRECISION_DOUBLE;
+static void fill_set(fmm_precision_sets *sets, fmm_precision all, fmm_precision vlist) {
+  fmm_precision *set = sets->set[sets->n++];
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) set[phase] = phase == FMM_PHASE_VLIST ? vlist : all;
+}
+
+/* Single precision comes first, as it is the faster but where a GPU sums pairs of leaves in both directions at once, which it does in double only: there
+ * the model decides. */
+void fmm_choose_precisions(const fmm_options *options, fmm_precision_sets *sets) {
+  fmm_precision all = options->precision, vlist = single_serves_vlist(options) ? FMM_PRECISION_SINGLE : FMM_PRECISION_DOUBLE;
+  sets->n = 0;
+  if (all == FMM_PRECISION_DOUBLE || all == FMM_PRECISION_SINGLE) return fill_set(sets, all, all);
+  if (all == FMM_PRECISION_MIXED || single_serves_pairs(options)) fill_set(sets, FMM_PRECISION_MIXED, vlist);
+  if (all == FMM_PRECISION_AUTO) fill_set(sets, FMM_PRECISION_DOUBLE, vlist);
 }

@@ -71,12 +71,11 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
   fmm_predicted p = {.threads = threads > 0 ? threads : machine->device[FMM_DEVICE_CPU].units, .machine = *machine};
   FMM_TRY(fmm_pair_find(options->kernel, &pair));
   FMM_TRY(begin_search(options, pair, points, own_threads(threads), &search));
-  fmm_choose_precision(options, p.precision);
   if (options->gpu_sms) fmm_machine_use_units(&p.machine, FMM_DEVICE_GPU, options->gpu_sms);
   estimate_context context = {.what = {.pair = pair->info, .n_columns = options->n_columns, .gradient = options->gradient != 0, .no_gpu = !machine->device[FMM_DEVICE_GPU].present}};
   fmm_forecast_case what = {.machine = &p.machine, .pair = pair->info, .kind = options->schedule, .leaf_size = options->leaf_size, .root_scale = options->root_scale,
                             .threads = p.threads, .device_memory_bytes = (double)options->device_memory_cap, .estimate = estimate_counts};
-  memcpy(what.precision, p.precision, sizeof what.precision);
+  fmm_choose_precisions(options, &what.precisions);
   FMM_TRY(create_estimate(&context.estimate, points, own_threads(threads)));
   fmm_status status = forecast(&what, &context, &search, &p);
   fmm_estimate_destroy(&context.estimate);
@@ -107,7 +106,7 @@ fmm_status fmm_predict(const fmm_options *options, const char *distribution, int
                         .host_bytes = (size_t)f->memory.host, .device_bytes = (size_t)f->memory.device, .expected_error = p.expected_error};
   double interval[2];
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
-    for (int d = 0; d < FMM_N_DEVICES; d++) fmm_forecast_phase(f, p.precision, (fmm_phase)phase, (fmm_device)d, &out.phase_s[phase][d], interval);
+    for (int d = 0; d < FMM_N_DEVICES; d++) fmm_forecast_phase(f, (fmm_phase)phase, (fmm_device)d, &out.phase_s[phase][d], interval);
   memcpy(prediction, &out, out.struct_size < sizeof out ? out.struct_size : sizeof out);
   return FMM_OK;
 }

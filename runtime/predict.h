@@ -13,7 +13,6 @@ typedef struct fmm_predict_points {
 typedef struct fmm_predicted {
   int order, threads;      /* order 0: no far field */
   double expected_error;   /* of the order; NaN: none was searched */
-  fmm_precision precision[FMM_N_PHASES];
   fmm_machine machine;      /* with options->gpu_sms applied */
   fmm_forecast forecast;
 } fmm_predicted;

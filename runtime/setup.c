@@ -1,5 +1,5 @@
-/* What set_points makes, in order: order and precision from the tolerance, leaf size and root scale from the model, tree, lists,
- * operators, exact counts, cost table, schedule, memory, clusters' plans. Everything that changes the bits of an answer is decided
+/* What set_points makes, in order: order and possible precisions from the tolerance, leaf size and root scale from the model, tree, lists,
+ * operators, exact counts, cost table, schedule and precision, memory, clusters' plans. Everything that changes the bits of an answer is decided
  * here, from the options, the points and the machine profile, never from the number of threads, and hashed into plan_id. */
 #include <math.h>
 #include <stdio.h>
@@ -55,12 +55,12 @@ static fmm_status reserve_workspaces(fmm_setup *s) {
   return FMM_OK;
 }
 
-static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan, const fmm_precision precision[FMM_N_PHASES]) {
+static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan) {
   s->state = (fmm_state){.tree = &s->tree, .lists = &s->lists, .pair = plan->pair, .params = s->params, .operators = s->operators,
                          .n_columns = plan->options.n_columns, .gradient = plan->options.gradient != 0, .threads = plan->threads,
                          .tolerance = plan->options.tolerance, .density = s->density, .potential = s->potential,
                          .up_equivalent = s->up_equivalent, .down_check = s->down_check, .down_equivalent = s->down_equivalent};
-  memcpy(s->state.precision, precision, sizeof s->state.precision);
+  memcpy(s->state.precision, s->assignment.precision, sizeof s->state.precision);
   return reserve_workspaces(s);
 }
 
@@ -141,11 +141,11 @@ static fmm_status check_cap(const fmm_setup *s, const fmm_plan *plan) {
   return FMM_FAIL(FMM_ERR_MEMORY, "this plan needs %zu bytes on the host, but host_memory_cap is %zu; raise the cap or the tolerance, or use fewer points", bytes, cap);
 }
 
-static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm_precision precision[FMM_N_PHASES]) {
+static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm_precision_sets *precisions) {
   fmm_count_case what = {plan->pair->info, order, plan->options.n_columns, plan->options.gradient != 0, !plan->machine.device[FMM_DEVICE_GPU].present};
   FMM_TRY(fmm_count_work(&s->tree, &s->lists, &what, &s->counts));
   fmm_cost_table_make(&plan->machine, &s->counts, plan->pair->info, &s->costs);
-  FMM_TRY(fmm_schedule_choose(&s->costs, precision, plan->options.schedule, &s->assignment, &s->makespan));
+  FMM_TRY(fmm_schedule_choose(&s->costs, precisions, plan->options.schedule, &s->assignment, &s->makespan));
   fmm_dispatch_split(s);
   return FMM_OK;
 }
@@ -173,13 +173,14 @@ static fmm_status take_operators(fmm_setup *s, const fmm_plan *plan, int order) 
 }
 
 /* The GPU's part. When it does not fit or the device fails, `auto` takes the CPU; a named schedule is an error. */
-static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan, const fmm_precision precision[FMM_N_PHASES]) {
+static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan, const fmm_precision_sets *precisions) {
   fmm_status status = fmm_setup_gpu_create(s, plan);
   if (status == FMM_OK || plan->options.schedule != FMM_SCHEDULE_AUTO || (status != FMM_ERR_MEMORY && status != FMM_ERR_DEVICE)) return status;
   fmm_cost_table_forbid(&s->costs, FMM_DEVICE_GPU, status == FMM_ERR_MEMORY ? "the GPU's memory, or the cap on it, is not enough" : "the GPU failed when the plan was made");
-  FMM_TRY(fmm_schedule_choose(&s->costs, precision, FMM_SCHEDULE_AUTO, &s->assignment, &s->makespan));
+  FMM_TRY(fmm_schedule_choose(&s->costs, precisions, FMM_SCHEDULE_AUTO, &s->assignment, &s->makespan));
   fmm_dispatch_split(s);
-  FMM_TRY(reserve_workspaces(s));
+  release_state(s);
+  FMM_TRY(fill_state(s, plan));
   return fmm_setup_gpu_create(s, plan);
 }
 
@@ -195,9 +196,9 @@ static void end_part(fmm_setup *s, fmm_setup_part part, double *begin) {
 typedef struct point_set { int64_t n_sources, n_targets; const double *sources, *normals, *targets; } point_set;
 
 /* Tree and lists as they are best at this order. */
-static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const point_set *p, int order, const fmm_precision precision[FMM_N_PHASES], double *t) {
+static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const point_set *p, int order, const fmm_precision_sets *precisions, double *t) {
   fmm_tree_options choice;
-  FMM_TRY(fmm_choose_tree(plan, order, precision, p->n_sources, p->sources, p->n_targets, p->targets, &choice));
+  FMM_TRY(fmm_choose_tree(plan, order, precisions, p->n_sources, p->sources, p->n_targets, p->targets, &choice));
   end_part(s, FMM_PART_CHOICE, t);
   FMM_TRY(fmm_tree_build(&s->tree, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, &choice, plan->threads));
   end_part(s, FMM_PART_TREE, t);
@@ -208,13 +209,13 @@ static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const point_set *p, i
 }
 
 /* Few points may need no far field, and then no order: first with one that is too low at worst, which makes a far field cheaper than it is. */
-static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const point_set *p, const fmm_precision precision[FMM_N_PHASES], int *order, double *t) {
+static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const point_set *p, const fmm_precision_sets *precisions, int *order, double *t) {
   fmm_order_search search;
   fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads);
   FMM_TRY(fmm_order_first(&search, order));
   end_part(s, FMM_PART_ORDER, t);
   int first = *order;
-  FMM_TRY(grow(s, plan, p, first, precision, t));
+  FMM_TRY(grow(s, plan, p, first, precisions, t));
   if (s->far_field && !search.settled) {
     FMM_TRY(fmm_order_settle(&search, order));
     end_part(s, FMM_PART_ORDER, t);
@@ -223,26 +224,26 @@ static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const po
   if (*order == first) return FMM_OK;
   fmm_lists_free(&s->lists);
   fmm_tree_free(&s->tree);
-  return grow(s, plan, p, *order, precision, t);
+  return grow(s, plan, p, *order, precisions, t);
 }
 
 static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                         const double *targets) {
-  fmm_precision precision[FMM_N_PHASES];
+  fmm_precision_sets precisions;
   const point_set points = {n_sources, n_targets, sources, normals, targets};
   int order;
   double t = fmm_now_s();
-  fmm_choose_precision(&plan->options, precision);
-  FMM_TRY(grow_at_its_order(s, plan, &points, precision, &order, &t));
+  fmm_choose_precisions(&plan->options, &precisions);
+  FMM_TRY(grow_at_its_order(s, plan, &points, &precisions, &order, &t));
   scale_units(s, plan);
   if (s->far_field) FMM_TRY(take_operators(s, plan, order));
   end_part(s, FMM_PART_OPERATORS, &t);
-  FMM_TRY(price(s, plan, order, precision));
+  FMM_TRY(price(s, plan, order, &precisions));
   end_part(s, FMM_PART_PRICES, &t);
   FMM_TRY(reserve_arrays(s, plan));
-  FMM_TRY(fill_state(s, plan, precision));
+  FMM_TRY(fill_state(s, plan));
   end_part(s, FMM_PART_MEMORY, &t);
-  FMM_TRY(use_gpu(s, plan, precision));
+  FMM_TRY(use_gpu(s, plan, &precisions));
   FMM_TRY(check_cap(s, plan));
   FMM_TRY(fmm_nested_create(s, plan));
   price_for_threads(s, plan);

@@ -10,10 +10,10 @@ static int uses_gpu(const fmm_assignment *a) {
 }
 
 static fmm_status tune(const fmm_forecast_case *what, fmm_schedule_kind kind, fmm_forecast *f) {
-  FMM_TRY(fmm_tune(what->machine, what->pair, what->precision, kind, what->leaf_size, what->root_scale, what->estimate, what->context, &f->tuned));
+  FMM_TRY(fmm_tune(what->machine, what->pair, &what->precisions, kind, what->leaf_size, what->root_scale, what->estimate, what->context, &f->tuned));
   FMM_TRY(what->estimate(what->context, f->tuned.leaf_size, f->tuned.root_scale, &f->counts));
   int threads = what->threads > 0 ? what->threads : what->machine->device[FMM_DEVICE_CPU].units;
-  fmm_footprint_of(&f->counts, what->pair, threads, what->precision, f->tuned.assignment.gpu_fraction, &f->memory);
+  fmm_footprint_of(&f->counts, what->pair, threads, f->tuned.assignment.precision, f->tuned.assignment.gpu_fraction, &f->memory);
   return FMM_OK;
 }
 
@@ -24,14 +24,20 @@ static int too_large(const fmm_forecast_case *what, const fmm_forecast *f) {
   return uses_gpu(&f->tuned.assignment) && memory > 0 && f->memory.device_least > memory;
 }
 
-/* Prices what was chosen for the threads that there will be. */
-static void price(const fmm_forecast_case *what, int gpu_fits, fmm_forecast *f) {
+static void make_costs(const fmm_forecast_case *what, int threads, int gpu_fits, fmm_forecast *f) {
   fmm_machine machine = *what->machine;
-  fmm_machine_use_units(&machine, FMM_DEVICE_CPU, what->threads);
+  if (threads) fmm_machine_use_units(&machine, FMM_DEVICE_CPU, threads);
   fmm_cost_table_make(&machine, &f->counts, what->pair, &f->costs);
   if (!gpu_fits) fmm_cost_table_forbid(&f->costs, FMM_DEVICE_GPU, "the GPU has not enough memory");
+}
+
+/* Prices what is chosen for all cores for the threads that there will be. */
+static void price(const fmm_forecast_case *what, int gpu_fits, fmm_forecast *f) {
+  make_costs(what, 0, gpu_fits, f);
+  f->n_schedules = fmm_schedule_evaluate_all(&f->costs, &what->precisions, f->schedule);
+  make_costs(what, what->threads, gpu_fits, f);
+  for (int i = 0; i < f->n_schedules; i++) fmm_makespan_of(&f->costs, &f->schedule[i].assignment, &f->schedule[i].makespan);
   fmm_makespan_of(&f->costs, &f->tuned.assignment, &f->tuned.makespan);
-  f->n_schedules = fmm_schedule_evaluate_all(&f->costs, what->precision, f->schedule);
 }
 
 fmm_status fmm_forecast_make(const fmm_forecast_case *what, fmm_forecast *forecast) {
@@ -47,9 +53,8 @@ fmm_status fmm_forecast_make(const fmm_forecast_case *what, fmm_forecast *foreca
   return FMM_OK;
 }
 
-void fmm_forecast_phase(const fmm_forecast *forecast, const fmm_precision precision[FMM_N_PHASES], fmm_phase phase, fmm_device device, double *seconds,
-                        double interval[2]) {
-  const fmm_cost *cost = &forecast->costs.total[phase][device][fmm_precision_index(precision[phase])];
+void fmm_forecast_phase(const fmm_forecast *forecast, fmm_phase phase, fmm_device device, double *seconds, double interval[2]) {
+  const fmm_cost *cost = &forecast->costs.total[phase][device][fmm_precision_index(forecast->tuned.assignment.precision[phase])];
   *seconds = cost->feasible ? cost->seconds : NAN;
   interval[0] = cost->p90_error > 0 ? *seconds * fmax(0, 1 - cost->p90_error) : NAN;
   interval[1] = cost->p90_error > 0 ? *seconds * (1 + cost->p90_error) : NAN;

@@ -8,7 +8,7 @@
 typedef struct fmm_forecast_case {
   const fmm_machine *machine;
   const fmm_pair_info *pair;
-  fmm_precision precision[FMM_N_PHASES];
+  fmm_precision_sets precisions;
   fmm_schedule_kind kind;
   int leaf_size;             /* 0: from the model */
   double root_scale;         /* 0: from the model */
@@ -19,7 +19,7 @@ typedef struct fmm_forecast_case {
 } fmm_forecast_case;
 
 typedef struct fmm_forecast {
-  fmm_tuned tuned;           /* leaf size, root scale, assignment and makespan of the choice */
+  fmm_tuned tuned;           /* leaf size, root scale, assignment (with the precisions) and makespan of the choice */
   fmm_counts counts;
   fmm_cost_table costs;
   int n_schedules;
@@ -31,7 +31,6 @@ typedef struct fmm_forecast {
  * takes the CPU, and the GPU's cells say so. */
 fmm_status fmm_forecast_make(const fmm_forecast_case *what, fmm_forecast *forecast);
 
-/* Seconds of a phase on a device, and the interval that held 90 % of the held-out runs of its fit (NaN: never checked). NaN: cannot run there. */
-void fmm_forecast_phase(const fmm_forecast *forecast, const fmm_precision precision[FMM_N_PHASES], fmm_phase phase, fmm_device device, double *seconds,
-                        double interval[2]);
+/* Seconds of a phase on a device in the precision chosen for it, and the interval that held 90 % of the held-out runs of its fit (NaN: never checked). NaN: cannot run there. */
+void fmm_forecast_phase(const fmm_forecast *forecast, fmm_phase phase, fmm_device device, double *seconds, double interval[2]);
 #endif

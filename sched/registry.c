@@ -1,5 +1,5 @@
-/* The named schedules, registered from the generated list, and the choice among them: the feasible one with the smallest makespan,
- * the first of the registry among equals. */
+/* The named schedules, registered from the generated list, and the choice among them and the sets of precisions: the feasible one with the smallest
+ * makespan, the first of the registry, in the first set, among equals. */
 #include "sched/sched.h"
 
 #include <string.h>
@@ -22,22 +22,30 @@ const char *fmm_schedule_name(fmm_schedule_kind kind) {
   return schedule ? schedule->name : kind == FMM_SCHEDULE_AUTO ? "auto" : "unknown";
 }
 
-int fmm_schedule_evaluate_all(const fmm_cost_table *costs, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES]) {
+static fmm_schedule_outcome evaluate(const fmm_cost_table *costs, const fmm_schedule *schedule, const fmm_precision precision[FMM_N_PHASES]) {
+  fmm_schedule_outcome o = {.schedule = schedule};
+  schedule->assign(costs, precision, &o.assignment);
+  fmm_makespan_of(costs, &o.assignment, &o.makespan);
+  return o;
+}
+
+int fmm_schedule_evaluate_all(const fmm_cost_table *costs, const fmm_precision_sets *precisions, fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES]) {
   int n = 0;
   for (; fmm_schedules[n] && n < FMM_MAX_SCHEDULES; n++) {
-    fmm_schedule_outcome *o = &outcome[n];
-    o->schedule = fmm_schedules[n];
-    o->schedule->assign(costs, precision, &o->assignment);
-    fmm_makespan_of(costs, &o->assignment, &o->makespan);
+    outcome[n] = evaluate(costs, fmm_schedules[n], precisions->set[0]);
+    for (int k = 1; k < precisions->n; k++) {
+      fmm_schedule_outcome other = evaluate(costs, fmm_schedules[n], precisions->set[k]);
+      if (other.makespan.feasible && other.makespan.seconds < outcome[n].makespan.seconds) outcome[n] = other;
+    }
   }
   return n;
 }
 
-fmm_status fmm_schedule_choose(const fmm_cost_table *costs, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_kind kind,
-                               fmm_assignment *assignment, fmm_makespan *makespan) {
+fmm_status fmm_schedule_choose(const fmm_cost_table *costs, const fmm_precision_sets *precisions, fmm_schedule_kind kind, fmm_assignment *assignment,
+                               fmm_makespan *makespan) {
   fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES];
   const fmm_schedule_outcome *best = NULL, *named = NULL;
-  int n = fmm_schedule_evaluate_all(costs, precision, outcome);
+  int n = fmm_schedule_evaluate_all(costs, precisions, outcome);
   for (int i = 0; i < n; i++) {
     const fmm_schedule_outcome *o = &outcome[i];
     if (kind != FMM_SCHEDULE_AUTO && o->schedule->kind != kind) continue;

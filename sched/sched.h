@@ -5,6 +5,10 @@
 #define FMM_SCHED_H
 #include "model/model.h"
 
+/* The arithmetic of each phase, in the sets that keep a tolerance: of a schedule the faster is taken, the first among equals. */
+enum { FMM_MAX_PRECISION_SETS = 2 };
+typedef struct fmm_precision_sets { int n; fmm_precision set[FMM_MAX_PRECISION_SETS][FMM_N_PHASES]; } fmm_precision_sets;
+
 typedef struct fmm_assignment {
   fmm_schedule_kind kind;
   double gpu_fraction[FMM_N_PHASES]; /* 0: CPU, 1: GPU, between: that part of the phase's work (U, V, W, X only) */
@@ -44,21 +48,22 @@ extern const fmm_phase fmm_phase_priority[FMM_N_PHASES];
  * driven; results of both devices are added at the end; frame_s is added when the CPU takes part (start and end times leave it out). Phases without work and their copies take no part. */
 void fmm_makespan_of(const fmm_cost_table *costs, const fmm_assignment *assignment, fmm_makespan *result);
 
-/* The named schedule with the smallest makespan; ties: the first in the registry. FMM_ERR_DEVICE when `kind` is named and infeasible. */
-fmm_status fmm_schedule_choose(const fmm_cost_table *costs, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_kind kind,
-                               fmm_assignment *assignment, fmm_makespan *makespan);
+/* The named schedule and the set of precisions with the smallest makespan; ties: the first in the registry, the first set. FMM_ERR_DEVICE when `kind` is
+ * named and infeasible. */
+fmm_status fmm_schedule_choose(const fmm_cost_table *costs, const fmm_precision_sets *precisions, fmm_schedule_kind kind, fmm_assignment *assignment,
+                               fmm_makespan *makespan);
 
-/* Every named schedule on these costs, in registry order; returns how many. For reports. */
+/* Every named schedule on these costs, each with the set that is best for it, in registry order; returns how many. For reports. */
 enum { FMM_MAX_SCHEDULES = 16 };
 typedef struct fmm_schedule_outcome { const fmm_schedule *schedule; fmm_assignment assignment; fmm_makespan makespan; } fmm_schedule_outcome;
-int fmm_schedule_evaluate_all(const fmm_cost_table *costs, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES]);
+int fmm_schedule_evaluate_all(const fmm_cost_table *costs, const fmm_precision_sets *precisions, fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES]);
 
-/* Tuner: leaf size and root scale with the smallest makespan. Estimated counts come from the caller (sorted keys or a named distribution). */
+/* Tuner: leaf size and root scale with the smallest makespan, over schedules and sets of precisions. Estimated counts come from the caller (sorted keys or a named distribution). */
 typedef fmm_status fmm_count_estimate(void *context, int leaf_size, double root_scale, fmm_counts *counts);
 typedef struct fmm_tuned { int leaf_size; double root_scale; fmm_assignment assignment; fmm_makespan makespan; int n_estimates; } fmm_tuned;
 /* leaf_size or root_scale nonzero: kept. At most FMM_MAX_ESTIMATES calls of estimate, never twice for the same pair. The tree of one leaf
  * (direct sums) is always among the candidates. Errors of estimate are passed on; FMM_ERR_DEVICE when `kind` cannot run. */
 enum { FMM_MAX_ESTIMATES = 20 };
-fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_kind kind,
-                    int leaf_size, double root_scale, fmm_count_estimate *estimate, void *context, fmm_tuned *best);
+fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision_sets *precisions, fmm_schedule_kind kind, int leaf_size,
+                    double root_scale, fmm_count_estimate *estimate, void *context, fmm_tuned *best);
 #endif

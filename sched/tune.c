@@ -14,7 +14,7 @@ enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14 };
 typedef struct search {
   const fmm_machine *machine;
   const fmm_pair_info *pair;
-  const fmm_precision *precision;
+  const fmm_precision_sets *precisions;
   fmm_schedule_kind kind;
   fmm_count_estimate *estimate;
   void *context;
@@ -27,7 +27,7 @@ typedef struct search {
 static fmm_status price(const search *s, const fmm_counts *counts, fmm_tuned *tuned) {
   fmm_cost_table costs;
   fmm_cost_table_make(s->machine, counts, s->pair, &costs);
-  return fmm_schedule_choose(&costs, s->precision, s->kind, &tuned->assignment, &tuned->makespan);
+  return fmm_schedule_choose(&costs, s->precisions, s->kind, &tuned->assignment, &tuned->makespan);
 }
 
 /* *seconds of this candidate, estimated unless seen; INFINITY when no estimate is left. Keeps the best. */
@@ -119,9 +119,9 @@ static fmm_status try_one_leaf(search *s, double root_scale) {
   return try_candidate(s, (int)larger, root_scale, &seconds);
 }
 
-fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], fmm_schedule_kind kind,
-                    int leaf_size, double root_scale, fmm_count_estimate *estimate, void *context, fmm_tuned *best) {
-  search s = {.machine = machine, .pair = pair, .precision = precision, .kind = kind, .estimate = estimate, .context = context};
+fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision_sets *precisions, fmm_schedule_kind kind, int leaf_size,
+                    double root_scale, fmm_count_estimate *estimate, void *context, fmm_tuned *best) {
+  search s = {.machine = machine, .pair = pair, .precisions = precisions, .kind = kind, .estimate = estimate, .context = context};
   double first_scale = root_scale > 0 ? root_scale : 1, seconds;
   if (leaf_size > 0) FMM_TRY(try_candidate(&s, leaf_size, first_scale, &seconds));
   else FMM_TRY(search_leaf_sizes(&s, first_scale));

@@ -21,12 +21,12 @@ static json_t *phases_array(const fmm_prediction_run *run) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int d = 0; d < FMM_N_DEVICES; d++) {
       double s, interval[2];
-      fmm_forecast_phase(&p->forecast, p->precision, (fmm_phase)phase, (fmm_device)d, &s, interval);
+      fmm_forecast_phase(&p->forecast, (fmm_phase)phase, (fmm_device)d, &s, interval);
       json_t *one = json_pack("{s:s, s:s}", "name", fmm_phase_names[phase], "device", d == FMM_DEVICE_GPU ? "gpu" : "cpu");
-      json_object_set_new(one, "precision", fmm_json_choice(FMM_PRECISIONS, p->precision[phase]));
+      json_object_set_new(one, "precision", fmm_json_choice(FMM_PRECISIONS, p->forecast.tuned.assignment.precision[phase]));
       json_object_set_new(one, "seconds", fmm_json_number(s));
       json_object_set_new(one, "interval", json_pack("[o, o]", fmm_json_number(interval[0]), fmm_json_number(interval[1])));
-      json_object_set_new(one, "limit_s", fmm_json_number(isfinite(s) ? p->forecast.costs.total[phase][d][fmm_precision_index(p->precision[phase])].limit_s : NAN));
+      json_object_set_new(one, "limit_s", fmm_json_number(isfinite(s) ? p->forecast.costs.total[phase][d][fmm_precision_index(p->forecast.tuned.assignment.precision[phase])].limit_s : NAN));
       json_array_append_new(phases, one);
     }
   return phases;

@@ -39,7 +39,7 @@ static fmm_status bar(plot *p, double begin_s, double end_s, int phase) {
 
 static double phase_seconds(const fmm_predicted *p, int phase, int device) {
   double s, interval[2];
-  fmm_forecast_phase(&p->forecast, p->precision, (fmm_phase)phase, (fmm_device)device, &s, interval);
+  fmm_forecast_phase(&p->forecast, (fmm_phase)phase, (fmm_device)device, &s, interval);
   return s;
 }
 

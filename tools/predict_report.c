@@ -29,10 +29,10 @@ static void print_phases(const fmm_prediction_run *run) {
   printf("\n");
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
     char a[32], b[32], c[32], range[80];
-    printf("%-8s %-9s", fmm_phase_names[phase], fmm_cli_choice(FMM_PRECISIONS, p->precision[phase], a));
+    printf("%-8s %-9s", fmm_phase_names[phase], fmm_cli_choice(FMM_PRECISIONS, p->forecast.tuned.assignment.precision[phase], a));
     for (int d = 0; d < devices; d++) {
       double s, interval[2];
-      fmm_forecast_phase(&p->forecast, p->precision, (fmm_phase)phase, (fmm_device)d, &s, interval);
+      fmm_forecast_phase(&p->forecast, (fmm_phase)phase, (fmm_device)d, &s, interval);
       int checked = interval[0] < interval[1];
       snprintf(range, sizeof range, "%s .. %s", fmm_text_seconds(interval[0], b), fmm_text_seconds(interval[1], c));
       printf(" %10s %23s", fmm_text_seconds(s, a), s == 0 ? "" : checked ? range : isfinite(s) ? "never checked" : "");

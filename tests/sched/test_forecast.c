@@ -17,7 +17,8 @@ static fmm_forecast forecast(const char *machine, double n, fmm_schedule_kind ki
   m = recorded_machine(machine);
   fmm_forecast_case what = {.machine = &m, .pair = &fmm_info_laplace, .kind = kind, .estimate = estimate, .context = &n};
   fmm_forecast f;
-  for (int p = 0; p < FMM_N_PHASES; p++) what.precision[p] = FMM_PRECISION_DOUBLE;
+  what.precisions.n = 1;
+  for (int p = 0; p < FMM_N_PHASES; p++) what.precisions.set[0][p] = FMM_PRECISION_DOUBLE;
   assert_ok(fmm_forecast_make(&what, &f));
   return f;
 }
@@ -40,7 +41,7 @@ static void a_named_schedule_tunes_the_tree_for_itself(void **state) {
 static void fewer_threads_change_times_but_no_choice(void **state) {
   double n = 1e6;
   fmm_machine m = recorded_machine("cpu-2-cores");
-  fmm_forecast_case what = {.machine = &m, .pair = &fmm_info_laplace, .threads = 2, .estimate = estimate, .context = &n};
+  fmm_forecast_case what = {.machine = &m, .pair = &fmm_info_laplace, .precisions = {.n = 1}, .threads = 2, .estimate = estimate, .context = &n};
   fmm_forecast two, one;
   assert_ok(fmm_forecast_make(&what, &two));
   what.threads = 1;
@@ -52,7 +53,7 @@ static void fewer_threads_change_times_but_no_choice(void **state) {
 static void what_does_not_fit_on_the_gpu_runs_elsewhere_or_is_refused(void **state) {
   double n = 1e6;
   fmm_machine m = recorded_machine("xeon16-h200");
-  fmm_forecast_case what = {.machine = &m, .pair = &fmm_info_laplace, .threads = 16, .estimate = estimate, .context = &n};
+  fmm_forecast_case what = {.machine = &m, .pair = &fmm_info_laplace, .precisions = {.n = 1}, .threads = 16, .estimate = estimate, .context = &n};
   fmm_forecast f;
   assert_ok(fmm_forecast_make(&what, &f));
   assert_int_equal(f.tuned.assignment.kind, FMM_SCHEDULE_GPU);
@@ -65,15 +66,14 @@ static void what_does_not_fit_on_the_gpu_runs_elsewhere_or_is_refused(void **sta
 }
 
 static void intervals_surround_the_prediction_and_absent_devices_have_none(void **state) {
-  static const fmm_precision precision[FMM_N_PHASES];
   fmm_forecast f = forecast("cpu-2-cores", 1e5, FMM_SCHEDULE_AUTO);
   double seconds, interval[2];
-  fmm_forecast_phase(&f, precision, FMM_PHASE_VLIST, FMM_DEVICE_CPU, &seconds, interval);
+  fmm_forecast_phase(&f, FMM_PHASE_VLIST, FMM_DEVICE_CPU, &seconds, interval);
   assert_true(seconds > 0 && isnan(interval[0]) && isnan(interval[1])); /* a hand-written machine: no runs */
   f.costs.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].p90_error = 0.2;
-  fmm_forecast_phase(&f, precision, FMM_PHASE_VLIST, FMM_DEVICE_CPU, &seconds, interval);
+  fmm_forecast_phase(&f, FMM_PHASE_VLIST, FMM_DEVICE_CPU, &seconds, interval);
   assert_true(fabs(interval[0] / seconds - 0.8) < 1e-12 && fabs(interval[1] / seconds - 1.2) < 1e-12);
-  fmm_forecast_phase(&f, precision, FMM_PHASE_VLIST, FMM_DEVICE_GPU, &seconds, interval);
+  fmm_forecast_phase(&f, FMM_PHASE_VLIST, FMM_DEVICE_GPU, &seconds, interval);
   assert_true(isnan(seconds) && isnan(interval[0]) && isnan(interval[1]));
 }
 

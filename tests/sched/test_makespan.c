@@ -4,6 +4,8 @@
 
 static const fmm_precision precision[FMM_N_PHASES] = {FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE,
                                                       FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE};
+static const fmm_precision_sets in_double = {1, {{FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE,
+                                                  FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE}}};
 enum { UP, U, V, W, X, DOWN };
 static const double cpu_s[FMM_N_PHASES] = {2, 40, 16, 3, 5, 7}, gpu_s[FMM_N_PHASES] = {1, 4, 8, 0.5, 0.75, 1.5};
 /* Copies: densities 0.25 s, results 0.5 s, equivalents 1 s, checks 2 s; adding results 0.125 s. All are sums of powers of two: exact. */
@@ -149,15 +151,15 @@ static void a_schedule_that_cannot_run_is_never_chosen(void **state) {
   fmm_makespan makespan = {.seconds = -1};
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
   for (int kind = FMM_SCHEDULE_GPU; kind <= FMM_SCHEDULE_HYBRID3; kind++) {
-    assert_int_equal(fmm_schedule_choose(&t, precision, (fmm_schedule_kind)kind, &a, &makespan), FMM_ERR_DEVICE);
+    assert_int_equal(fmm_schedule_choose(&t, &in_double, (fmm_schedule_kind)kind, &a, &makespan), FMM_ERR_DEVICE);
     assert_non_null(strstr(fmm_last_error(), fmm_schedule_name((fmm_schedule_kind)kind)));
     assert_non_null(strstr(fmm_last_error(), "no usable GPU"));
     assert_true(makespan.seconds == -1);
   }
-  assert_ok(fmm_schedule_choose(&t, precision, FMM_SCHEDULE_AUTO, &a, &makespan));
+  assert_ok(fmm_schedule_choose(&t, &in_double, FMM_SCHEDULE_AUTO, &a, &makespan));
   assert_int_equal(a.kind, FMM_SCHEDULE_CPU);
   fmm_cost_table_forbid(&t, FMM_DEVICE_CPU, "for the test");
-  assert_int_equal(fmm_schedule_choose(&t, precision, FMM_SCHEDULE_AUTO, &a, &makespan), FMM_ERR_DEVICE);
+  assert_int_equal(fmm_schedule_choose(&t, &in_double, FMM_SCHEDULE_AUTO, &a, &makespan), FMM_ERR_DEVICE);
 }
 
 static void equals_go_to_the_first_of_the_registry(void **state) {
@@ -165,9 +167,33 @@ static void equals_go_to_the_first_of_the_registry(void **state) {
   fmm_assignment a;
   fmm_makespan m;
   for (int p = 0; p < FMM_N_PHASES; p++) t.total[p][0][0].seconds = t.total[p][1][0].seconds = 0;
-  assert_ok(fmm_schedule_choose(&t, precision, FMM_SCHEDULE_AUTO, &a, &m));
+  assert_ok(fmm_schedule_choose(&t, &in_double, FMM_SCHEDULE_AUTO, &a, &m));
   assert_int_equal(a.kind, fmm_schedules[0]->kind);
-  assert_int_equal(fmm_schedule_choose(&t, precision, (fmm_schedule_kind)99, &a, &m), FMM_ERR_ARGUMENT);
+  assert_int_equal(fmm_schedule_choose(&t, &in_double, (fmm_schedule_kind)99, &a, &m), FMM_ERR_ARGUMENT);
+}
+
+/* What a set makes slow on one device another set makes fast there: the set is chosen with the schedule. */
+static void of_two_sets_of_precisions_each_schedule_takes_the_faster(void **state) {
+  fmm_precision_sets two = in_double;
+  fmm_cost_table t = table();
+  fmm_assignment a;
+  fmm_makespan m;
+  two.n = 2;
+  for (int p = 0; p < FMM_N_PHASES; p++) two.set[1][p] = FMM_PRECISION_MIXED;
+  assert_ok(fmm_schedule_choose(&t, &two, FMM_SCHEDULE_GPU, &a, &m));
+  assert_int_equal(a.precision[U], FMM_PRECISION_DOUBLE); /* equals: the first set */
+  t.total[U][FMM_DEVICE_CPU][0].seconds += 8, t.total[U][FMM_DEVICE_GPU][1].seconds += 8;
+  fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES];
+  int n = fmm_schedule_evaluate_all(&t, &two, outcome), on_gpu = 0;
+  for (int i = 0; i < n; i++) {
+    int gpu = outcome[i].assignment.gpu_fraction[U] > 0;
+    assert_int_equal(outcome[i].assignment.precision[U], gpu ? FMM_PRECISION_DOUBLE : FMM_PRECISION_MIXED);
+    on_gpu += gpu;
+  }
+  assert_true(on_gpu > 0 && on_gpu < n);
+  t.total[U][FMM_DEVICE_GPU][0].feasible = 0;
+  assert_ok(fmm_schedule_choose(&t, &two, FMM_SCHEDULE_GPU, &a, &m));
+  assert_int_equal(a.precision[U], FMM_PRECISION_MIXED);
 }
 
 static fmm_schedule_kind best_on(const char *machine, double n, int depth, fmm_makespan *m) {
@@ -176,7 +202,7 @@ static fmm_schedule_kind best_on(const char *machine, double n, int depth, fmm_m
   fmm_cost_table t;
   fmm_assignment a;
   fmm_cost_table_make(&rates, &c, &fmm_info_laplace, &t);
-  assert_ok(fmm_schedule_choose(&t, precision, FMM_SCHEDULE_AUTO, &a, m));
+  assert_ok(fmm_schedule_choose(&t, &in_double, FMM_SCHEDULE_AUTO, &a, m));
   return a.kind;
 }
 
@@ -209,6 +235,7 @@ int main(void) {
                                      cmocka_unit_test(phases_without_work_move_nothing),
                                      cmocka_unit_test(a_schedule_that_cannot_run_is_never_chosen),
                                      cmocka_unit_test(equals_go_to_the_first_of_the_registry),
+                                     cmocka_unit_test(of_two_sets_of_precisions_each_schedule_takes_the_faster),
                                      cmocka_unit_test(the_whole_h200_runs_all_and_a_part_of_8_shares)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,8 @@
 #include "test.h"
 #include "machines.h"
 
-static const fmm_precision precision[FMM_N_PHASES] = {FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE,
-                                                      FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE};
+static const fmm_precision_sets precisions = {1, {{FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE,
+                                                   FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE}}};
 
 /* Uniform points: the tree is as deep as fullest boxes need; with a root scale of s they fill a part 1/s of its edge. */
 typedef struct uniform { double n; int calls; struct { int q; double s; } asked[200]; fmm_status fail; } uniform;
@@ -37,7 +37,7 @@ static double seconds_of(const fmm_machine *m, double n, int q, double s) {
   fmm_makespan makespan;
   assert_ok(estimate(&u, q, s, &c));
   fmm_cost_table_make(m, &c, &fmm_info_laplace, &t);
-  assert_ok(fmm_schedule_choose(&t, precision, FMM_SCHEDULE_AUTO, &a, &makespan));
+  assert_ok(fmm_schedule_choose(&t, &precisions, FMM_SCHEDULE_AUTO, &a, &makespan));
   return makespan.seconds;
 }
 
@@ -50,7 +50,7 @@ static void the_best_is_close_to_a_scan_of_everything(void **state) {
       uniform u = {.n = n};
       fmm_tuned best;
       double scan = INFINITY;
-      assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+      assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
       assert_true(u.calls <= FMM_MAX_ESTIMATES && best.n_estimates == u.calls);
       calls += u.calls, runs++;
       for (double q = 16; q < 4096; q *= 1.1)
@@ -69,8 +69,8 @@ static void a_scale_helps_where_boxes_come_in_factors_of_eight(void **state) {
   for (double n = 5e5; n < 4e6; n *= 1.4) {
     uniform u = {.n = n}, fixed = u;
     fmm_tuned best, unscaled;
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 1, estimate, &fixed, &unscaled));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 1, estimate, &fixed, &unscaled));
     assert_true(unscaled.root_scale == 1 && best.makespan.seconds <= unscaled.makespan.seconds);
     gain = fmax(gain, unscaled.makespan.seconds / best.makespan.seconds);
   }
@@ -81,9 +81,9 @@ static void what_is_asked_for_is_kept(void **state) {
   fmm_machine m = recorded_machine("cpu-2-cores");
   uniform u = {.n = 1e6}, one = u;
   fmm_tuned best;
-  assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 77, 0, estimate, &u, &best));
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 77, 0, estimate, &u, &best));
   assert_int_equal(best.leaf_size, 77);
-  assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 77, 1.5, estimate, &one, &best));
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 77, 1.5, estimate, &one, &best));
   assert_int_equal(one.calls, 1);
   assert_true(best.leaf_size == 77 && best.root_scale == 1.5);
 }
@@ -94,7 +94,7 @@ static void few_points_are_summed_directly(void **state) {
   for (double n = 1; n < 9000; n *= 5) {
     uniform u = {.n = n};
     fmm_tuned best;
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
     assert_true(best.makespan.seconds <= seconds_of(&m, n, (int)n, 1) * (1 + 1e-12));
     if (n < 3000) assert_true(best.makespan.device_busy_s[FMM_DEVICE_CPU] == 0 || best.makespan.device_busy_s[FMM_DEVICE_GPU] == 0);
   }
@@ -104,7 +104,7 @@ static void no_points_are_no_trouble(void **state) {
   fmm_machine m = recorded_machine("cpu-2-cores");
   uniform u = {.n = 0};
   fmm_tuned best;
-  assert_ok(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
   assert_true(best.leaf_size > 0 && best.makespan.seconds < 1e-3);
 }
 
@@ -112,8 +112,8 @@ static void errors_are_passed_on(void **state) {
   fmm_machine m = recorded_machine("cpu-2-cores");
   uniform u = {.n = 1e6, .fail = FMM_ERR_MEMORY}, ok = {.n = 1e6};
   fmm_tuned best = {.leaf_size = -1};
-  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best), FMM_ERR_MEMORY);
-  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, precision, FMM_SCHEDULE_HYBRID1, 0, 0, estimate, &ok, &best), FMM_ERR_DEVICE);
+  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best), FMM_ERR_MEMORY);
+  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_HYBRID1, 0, 0, estimate, &ok, &best), FMM_ERR_DEVICE);
   assert_int_equal(best.leaf_size, -1);
 }
 
