@@ -77,6 +77,23 @@ static void a_scale_helps_where_boxes_come_in_factors_of_eight(void **state) {
   assert_true(gain > 1.2);
 }
 
+/* Where q and 2 q give the same tree the best scale is reached by a walk: at 4 q up from 1 (boxes not split though they hold more), or at q down from 2
+ * (boxes just split). Three scales at q, as elsewhere, leave 3 to 7 % in all but the last two. */
+static void scales_are_walked_where_twice_the_leaf_size_gives_the_same_tree(void **state) {
+  const struct { double n; int up; } cases[] = {{19900, 1}, {20000, 1}, {1306952, 0}, {1320021, 0}, {1333221, 0}, {1751301, 0}, {2316096, 0}};
+  fmm_machine m = recorded_machine("h200-8-of-132");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    uniform u = {.n = cases[i].n};
+    fmm_tuned best;
+    double scan = INFINITY;
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+    for (double q = 16; q < 4096; q *= M_SQRT2)
+      for (int eighth = 0; eighth < 8; eighth++) scan = fmin(scan, seconds_of(&m, u.n, (int)q, exp2(eighth / 8.0)));
+    if (!(best.makespan.seconds <= 1.02 * scan)) fail_msg("%g points: %g s, a scan finds %g", u.n, best.makespan.seconds, scan);
+    assert_true(cases[i].up ? best.leaf_size > 128 && best.root_scale < 1.5 : best.leaf_size == 128 && best.root_scale > 1.5);
+  }
+}
+
 static void what_is_asked_for_is_kept(void **state) {
   fmm_machine m = recorded_machine("cpu-2-cores");
   uniform u = {.n = 1e6}, one = u;
@@ -120,6 +137,7 @@ static void errors_are_passed_on(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_best_is_close_to_a_scan_of_everything),
                                      cmocka_unit_test(a_scale_helps_where_boxes_come_in_factors_of_eight),
+                                     cmocka_unit_test(scales_are_walked_where_twice_the_leaf_size_gives_the_same_tree),
                                      cmocka_unit_test(what_is_asked_for_is_kept),
                                      cmocka_unit_test(few_points_are_summed_directly),
                                      cmocka_unit_test(no_points_are_no_trouble),
