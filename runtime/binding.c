@@ -91,7 +91,7 @@ fmm_status fmm_binding_create(fmm_binding **binding, int threads) {
   pthread_once(&once, load_topology);
   FMM_TRY(FMM_ALLOCATE_ZERO(&b, 1, "the binding of threads"));
   b->threads = threads;
-  b->refusal = "nothing has run yet";
+  b->refusal = "the points are too few to gain by it"; /* fmm_plan_bind then never begins */
   fmm_status status = allocate_masks(b);
   if (status != FMM_OK) fmm_binding_destroy(&b);
   else *binding = b;

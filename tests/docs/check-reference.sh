@@ -1,6 +1,6 @@
 #!/bin/sh
 # The reference pages against what they describe: every public function and status of the header, every option that the commands' --help
-# names, and every link between pages.
+# names, the schema and keys of a profile, and every link between pages.
 #   check-reference.sh SOURCE COMMAND_PATHS...
 set -eu
 
@@ -23,6 +23,10 @@ rm -f "${TMPDIR:-/tmp}/hybridfmm-rows.$$"
 
 for pair in $(sed -n "s/^pair_interactions = \[\(.*\)\]/\1/p" "$source/meson.build" | tr -d "',"); do mentions "$api" "| \`$pair\` |"; done
 
+profile=$source/docs/reference-profile.md
+mentions "$profile" "| \`schema\` | $(sed -n 's/.*FMM_PROFILE_SCHEMA = \([0-9]*\).*/\1/p' "$source/model/machine.h");"
+for key in $(grep -ohE '"[a-z0-9_]+":' "$source"/tests/machines/*.json | tr -d '":' | sort -u); do mentions "$profile" "\`$key\`"; done
+
 # Options, both ways.
 if [ $# -gt 0 ]; then
   all_help=$(for command in "$@"; do "$command" --help </dev/null; done)
@@ -33,7 +37,7 @@ if [ $# -gt 0 ]; then
 fi
 
 # Links between pages.
-for page in "$source"/*.md "$source"/docs/*.md; do
+for page in "$source"/*.md "$source"/docs/*.md "$source"/docs/results/*.md; do
   for link in $(grep -oE '\]\([^)# ]+' "$page" | sed 's/^](//' | grep -vE '^[a-z]+:'); do
     checked=$((checked + 1))
     [ -e "$(dirname "$page")/$link" ] || problem "$(basename "$page") links to $link, which is not there"
