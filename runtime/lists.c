@@ -130,3 +130,15 @@ static size_t rows_bytes(const fmm_rows *r) {
 }
 
 size_t fmm_lists_bytes(const fmm_lists *lists) { return rows_bytes(&lists->u) + rows_bytes(&lists->v) + rows_bytes(&lists->w) + rows_bytes(&lists->x); }
+
+int64_t fmm_lists_find(const fmm_rows *u, const fmm_tree *tree, int32_t row, int32_t box) {
+  int64_t low = u->offset[row], high = u->offset[row + 1], end = high, first = tree->source_begin[box];
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (tree->source_begin[u->entry[middle]] < first) low = middle + 1;
+    else high = middle;
+  }
+  for (; low < end && tree->source_begin[u->entry[low]] == first; low++)
+    if (u->entry[low] == box) return low;
+  return -1;
+}

@@ -32,4 +32,6 @@ typedef struct fmm_lists {
 fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, int threads);
 void fmm_lists_free(fmm_lists *lists);
 size_t fmm_lists_bytes(const fmm_lists *lists);
+/* The entry of `box` in a row of U, or -1: entries ascend by their first source, and boxes that share it hold one another. */
+int64_t fmm_lists_find(const fmm_rows *u, const fmm_tree *tree, int32_t row, int32_t box);
 #endif

@@ -21,23 +21,10 @@ static int32_t cut_groups(int32_t *begin, const fmm_tree *tree, const fmm_rows *
   return n;
 }
 
-/* Whether a leaf is in a row's list: entries ascend by their first source (lists.h), and boxes that share it hold one another. */
-static int has_entry(const fmm_tree *tree, const fmm_rows *u, int32_t row, int32_t box) {
-  int64_t low = u->offset[row], high = u->offset[row + 1], first = tree->source_begin[box];
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (tree->source_begin[u->entry[middle]] < first) low = middle + 1;
-    else high = middle;
-  }
-  for (; low < u->offset[row + 1] && tree->source_begin[u->entry[low]] == first; low++)
-    if (u->entry[low] == box) return 1;
-  return 0;
-}
-
 static void find_mates(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, const int32_t *row_of_box, int32_t row) {
   for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
     int32_t other = row_of_box[u->entry[e]];
-    groups->mate[e] = other >= 0 && other != row && has_entry(tree, u, other, u->row[row]) ? other : -1;
+    groups->mate[e] = other >= 0 && other != row && fmm_lists_find(u, tree, other, u->row[row]) >= 0 ? other : -1;
   }
 }
 

@@ -244,6 +244,26 @@ static void every_number_of_threads_makes_the_same_lists(void **state) {
   free(s);
 }
 
+static void an_entry_is_found_where_it_stands_and_no_other(void **state) {
+  for (int k = 0; k < n_scenes; k++) {
+    double *s = rows_of(&scenes[k], 700);
+    fmm_tree t;
+    fmm_lists l;
+    assert_ok(fmm_tree_build(&t, 700, s, NULL, 0, NULL, &(fmm_tree_options){.leaf_size = 7, .root_scale = 1}, 1));
+    assert_ok(fmm_lists_build(&l, &t, 30, 1));
+    for (int32_t r = 0; r < l.u.n_rows; r++)
+      for (int32_t box = 0; box < t.n_boxes; box++) {
+        int64_t at = -1;
+        for (int64_t e = l.u.offset[r]; e < l.u.offset[r + 1]; e++)
+          if (l.u.entry[e] == box) at = e;
+        assert_int_equal(fmm_lists_find(&l.u, &t, r, box), at);
+      }
+    fmm_lists_free(&l);
+    fmm_tree_free(&t);
+    free(s);
+  }
+}
+
 static void memory_that_fails_anywhere_leaks_nothing(void **state) {
   double *s = rows_of(&scenes[1], 1000);
   fmm_tree t;
@@ -272,6 +292,7 @@ int main(void) {
                                      cmocka_unit_test(clusters_are_among_the_covered),
                                      cmocka_unit_test(w_and_x_are_each_others_duals_on_a_graded_tree),
                                      cmocka_unit_test(every_number_of_threads_makes_the_same_lists),
+                                     cmocka_unit_test(an_entry_is_found_where_it_stands_and_no_other),
                                      cmocka_unit_test(memory_that_fails_anywhere_leaks_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,6 +229,31 @@ static void wide_groups_of_overfull_cells_become_coarser_leaves(void **state) {
   free(rows);
 }
 
+/* So that the square of a distance between two leaves is never subnormal: only a leaf with itself needs the guard for that (kernels/pair/environment_cuda.h). */
+static void points_nearer_than_a_square_can_tell_share_a_leaf(void **state) {
+  enum { N = 300 };
+  double rows[3 * N];
+  for (int i = 0; i < 3 * N; i++) rows[i] = 2 * random_unit() - 1;
+  for (int a = 0; a < 3; a++) {
+    rows[a] = -1, rows[3 + a] = 1; /* faces at 0 */
+    for (int i = 0; i < 2; i++) /* rows 2 + 2 a and the next: on both sides of the plane */
+      for (int k = 0; k < 3; k++) rows[3 * (2 + 2 * a + i) + k] = k == a ? (i ? 1e-160 : -1e-160) : 0.25 * (k + 1);
+  }
+  for (int q = 1; q < 40; q *= 3) {
+    fmm_tree t;
+    build_and_check(N, rows, 0, NULL, q, &t);
+    for (int leaf = 0; leaf < t.n_leaves; leaf++) {
+      int32_t box = t.leaf[leaf];
+      int found[3] = {0};
+      for (int64_t i = t.source_begin[box]; i < t.source_end[box]; i++)
+        for (int64_t j = t.sources.first ? t.sources.first[i] : i; j < (t.sources.first ? t.sources.first[i + 1] : i + 1); j++)
+          if (t.sources.input_row[j] >= 2 && t.sources.input_row[j] < 8) found[(t.sources.input_row[j] - 2) / 2]++;
+      for (int a = 0; a < 3; a++) assert_true(found[a] == 0 || found[a] == 2);
+    }
+    fmm_tree_free(&t);
+  }
+}
+
 static void first_row_that_is_not_finite_is_named(void **state) {
   fmm_tree t;
   fmm_tree_options options = {10, 1};
@@ -311,7 +336,8 @@ int main(void) {
       cmocka_unit_test(points_below_the_finest_cell_make_clusters_that_a_nested_tree_resolves),
       cmocka_unit_test(many_small_overfull_cells_are_left_to_direct_sums),
       cmocka_unit_test(wide_groups_of_overfull_cells_become_coarser_leaves),
-      cmocka_unit_test(first_row_that_is_not_finite_is_named),
+      cmocka_unit_test(points_nearer_than_a_square_can_tell_share_a_leaf),
+                                     cmocka_unit_test(first_row_that_is_not_finite_is_named),
       cmocka_unit_test(every_number_of_threads_builds_the_same_tree),
       cmocka_unit_test(memory_that_fails_anywhere_leaks_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
