@@ -25,7 +25,7 @@ static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_cou
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
   if (phase != FMM_PHASE_ULIST || !counts->same_points || counts->n_leaves < 2) return (instructions){one, 1};
-  if (device == FMM_DEVICE_GPU) return fmm_pair_both_on_gpu(pair, gradient, counts->n_columns) && !precision ? (instructions){shared / 2 + (one - shared), 0.5} : (instructions){one, 1};
+  if (device == FMM_DEVICE_GPU) return fmm_pair_both_on_gpu(pair, gradient, counts->n_columns, counts->third_order) && !precision ? (instructions){shared / 2 + (one - shared), 0.5} : (instructions){one, 1};
   return fmm_pair_prefers_both(pair, gradient, counts->n_columns) ? (instructions){shared / 2 + (one - shared) + values, 0.5} : (instructions){one, 1};
 }
 

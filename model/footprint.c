@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/pair/pair_both.h"
+#include "kernels/pair/pair_tiles.h"
 
 enum { BYTES_A_BOX = 8 + 1 + 4 + 4 + 1 + 1 + 4 * 8 + 3 * 8 + 4, BYTES_A_LEAF = 4, BYTES_A_ROW = 4 + 8, BLOCKS_A_THREAD = 11, LANES = 16 };
 
@@ -60,29 +61,72 @@ static double device_spectra(const fmm_counts *c, const fmm_pair_info *pair, dou
   return 2 * complex_bytes * 8 * planes * grid * grid * parts * parents + between + parents * DEVICE_BYTES_A_PARENT;
 }
 
+/* Whether sums from surfaces onto points are those of lattices (kernels/pair/pair_lattice_cuda.cu), whose lanes have two targets and a record each. */
+static int from_lattices(const fmm_counts *c, const fmm_pair_info *pair, fmm_precision precision) {
+  enum { LEAST_ORDER = 3, MOST_ORDER = 8 };
+  return pair->inverse_distance && c->n_columns == 1 && !c->gradient && !c->third_order && c->order >= LEAST_ORDER && c->order <= MOST_ORDER &&
+         (precision == FMM_PRECISION_DOUBLE || c->order > FMM_MOST_ORDER_OF_CHEAP_SUMS);
+}
+
+enum { UNIT_RECORD = 16, UNIT_TARGETS = 2 };
+
 /* W's tiles that are cut (runtime/gpu/gpu_tables.cu): an order and a record a tile, and sums of their own for each part. A part has a fair share of all pairs of
- * target and box, or its tile's boxes are too few; an entry's targets are in one tile, as the leaves beside small boxes are small. */
-static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, const double gpu[FMM_N_PHASES]) {
-  enum { SHARES = 4096, LEAST_SHARE = 256, RECORD = 4 + 24, MOST_TARGETS = 160 };
+ * target and box, or its tile's boxes are too few; of lattices it has two boxes. An entry's targets are in one tile, as the leaves beside small boxes are small. */
+static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
+  enum { SHARES = 4096, LEAST_SHARE = 256, RECORD = 4 + 24, MOST_TARGETS = 160, BOXES_A_LANE = 2 };
   const fmm_work *w = &c->total[FMM_PHASE_WLIST];
   if (!(gpu[FMM_PHASE_WLIST] > 0) || !(w->entries > 0)) return 0;
   double pairs_of_boxes = w->pairs / c->n_surface, share = fmax(pairs_of_boxes / SHARES, LEAST_SHARE), parts = fmin(pairs_of_boxes / share, w->entries);
-  double targets = fmin(pairs_of_boxes / w->entries, MOST_TARGETS), values = pair->outputs * (c->gradient ? 4 : 1) * c->n_columns;
-  return parts * (8 * targets * values + RECORD);
+  double targets = fmin(pairs_of_boxes / w->entries, MOST_TARGETS), values = pair->outputs * (c->gradient ? 4 : 1) * c->n_columns, units = 0;
+  if (from_lattices(c, pair, precision[FMM_PHASE_WLIST])) parts = w->entries / BOXES_A_LANE, units = UNIT_RECORD * targets / UNIT_TARGETS;
+  return parts * (8 * targets * values + units + RECORD);
 }
 
-/* U's parts where both directions of a pair are summed at once (runtime/gpu/gpu_both.cu): for each pair of leaves a value a point of one of them, and a record of the
- * other, times the tiles that the other is cut into: by their shapes (runtime/gpu/gpu_tables.cu), with as many points as a Poisson distribution gives, 1.0 to 1.26 up to a mean of 300 points and 2.0 to 3.3 beyond. */
-static double device_u_parts(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
-  enum { RECORD = 32, FEW = 300 };
-  double points = (double)c->n_targets / (double)c->n_leaves, tiles = points <= FEW ? 1 : 3;
-  double pairs = 0.5 * (c->total[FMM_PHASE_ULIST].entries - (double)c->n_leaves);
-  int both = gpu[FMM_PHASE_ULIST] > 0 && precision[FMM_PHASE_ULIST] == FMM_PRECISION_DOUBLE && c->same_points && fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns);
-  return both && pairs > 0 ? pairs * tiles * (8 * points + RECORD) : 0;
+/* L2P's lanes; half of the leaves have an odd number of targets. */
+static double device_units(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
+  if (!(gpu[FMM_PHASE_DOWN] > 0) || !from_lattices(c, pair, precision[FMM_PHASE_DOWN])) return 0;
+  return UNIT_RECORD * ((double)c->n_targets / UNIT_TARGETS + 0.5 * (double)c->n_leaves / UNIT_TARGETS);
 }
 
-static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const fmm_count_case *what, const double gpu[FMM_N_PHASES], double complex_bytes,
-                           double planes) {
+/* Tiles of a leaf, by the shapes that they will have (kernels/pair/pair_tiles.h): the mean over numbers of points as a Poisson distribution gives them, to two deviations. */
+static double tiles_a_leaf(const fmm_counts *c) {
+  enum { STEPS = 16 };
+  double mean = (double)c->n_targets / (double)c->n_leaves, sum = 0, weights = 0;
+  int cap = fmm_pair_tile_cap(c->n_targets);
+  for (int i = -STEPS; i <= STEPS; i++) {
+    double t = 2.0 * i / STEPS, weight = exp(-0.5 * t * t);
+    int64_t points = llround(mean + t * sqrt(mean)), tiles = 1;
+    int lanes_log2, per_lane;
+    fmm_pair_shape_tiles(points > 1 ? points : 1, cap, FMM_TILE_MOST, &tiles, &lanes_log2, &per_lane);
+    sum += weight * (double)tiles, weights += weight;
+  }
+  return sum / weights;
+}
+
+/* Pairs of leaves of which a GPU sums both directions at once, those with a tile of one; 0 where it sums one way: float, other interactions, too many entries. */
+static double tiles_of_pairs(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
+  double entries = c->total[FMM_PHASE_ULIST].entries, pairs = 0.5 * (entries - (double)c->n_leaves);
+  int both = gpu[FMM_PHASE_ULIST] > 0 && precision[FMM_PHASE_ULIST] == FMM_PRECISION_DOUBLE && c->same_points && entries <= INT32_MAX &&
+             fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns, c->third_order);
+  return both && pairs > 0 ? pairs * tiles_a_leaf(c) : 0;
+}
+
+/* U's parts where both directions of a pair are summed at once (runtime/gpu/gpu_both.cu): for each tile and leaf a value a point of the latter, and a record. */
+static double device_u_parts(const fmm_counts *c, double tiles_of_pairs) {
+  enum { RECORD = 32 };
+  return tiles_of_pairs * (8 * (double)c->n_targets / (double)c->n_leaves + RECORD);
+}
+
+/* What the host holds while a device's plan is made: records of tiles, ranges and offsets of U, P2M and L2P a leaf, children and neighbours of V a parent, and of U an entry's
+ * range, or of both directions its two places and its pair's record. */
+static double gpu_set_up(const fmm_counts *c, double tiles_of_pairs) {
+  enum { A_LEAF = 3 * (56 + 16 + 16) + 120, A_PARENT = 2 * 32 + 27 * 4, A_RANGE = 16, PLACES = 4 + 4, RECORD = 32 };
+  double entries = c->total[FMM_PHASE_ULIST].entries;
+  return (double)c->n_leaves * A_LEAF + (double)(c->n_boxes - c->n_leaves) * A_PARENT + (tiles_of_pairs > 0 ? PLACES * entries + RECORD * tiles_of_pairs : A_RANGE * entries);
+}
+
+static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const fmm_count_case *what, const fmm_precision precision[FMM_N_PHASES],
+                           const double gpu[FMM_N_PHASES], double complex_bytes, double planes) {
   double densities = (double)c->n_sources * (fmm_source_bytes(what) - 24), results = (double)c->n_targets * (fmm_target_bytes(what) - 24);
   double entries = c->total[FMM_PHASE_ULIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries;
   double bytes = point_bytes(c, pair) + 8 * (double)c->n_targets + 2 * densities + 2 * results + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
@@ -90,7 +134,7 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
   if (!has_far_field(c) || !(far > 0)) return bytes;
   double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns;
   bytes += (2 + 3 * (gpu[FMM_PHASE_DOWN] > 0)) * (double)c->n_boxes * box_bytes + 2 * (gpu[FMM_PHASE_UP] > 0) * (double)c->n_leaves * box_bytes;
-  bytes += device_w_parts(c, pair, gpu);
+  bytes += device_w_parts(c, pair, precision, gpu) + device_units(c, pair, precision, gpu);
   if (gpu[FMM_PHASE_VLIST] > 0) bytes += device_spectra(c, pair, complex_bytes, planes);
   return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);
 }
@@ -123,9 +167,11 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   for (int phase = 0; phase < FMM_N_PHASES; phase++) on_gpu += gpu_fraction[phase];
   if (on_gpu > 0) {
     double complex_bytes = v_single ? 2 * sizeof(float) : 2 * sizeof(double);
-    double parts = device_u_parts(c, pair, precision, gpu_fraction);
-    f.device = parts + device_bytes(c, pair, &what, gpu_fraction, complex_bytes, c->order);
-    f.device_least = parts + device_bytes(c, pair, &what, gpu_fraction, complex_bytes, 1);
+    double tiles = tiles_of_pairs(c, pair, precision, gpu_fraction);
+    f.device = device_u_parts(c, tiles) + device_bytes(c, pair, &what, precision, gpu_fraction, complex_bytes, c->order);
+    f.device_least = device_bytes(c, pair, &what, precision, gpu_fraction, complex_bytes, 1);
+    f.set_up = gpu_set_up(c, tiles);
+    f.host += f.set_up;
   }
   *footprint = f;
 }

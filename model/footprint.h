@@ -11,8 +11,9 @@ typedef struct fmm_footprint {
   double expansions;           /* equivalent densities and check potentials of every box */
   double operators;            /* translation operators of all sets */
   double workspace;            /* of the phases: spectra of V, blocks of up and down a thread */
+  double set_up;               /* tables from which a GPU's plan is made, freed before the first evaluation; 0 without work there */
   double host;                 /* their sum */
-  double device, device_least; /* the arena on the GPU: V's spectra all at once, or in the thinnest slabs; 0 without work there */
+  double device, device_least; /* the arena on the GPU: V's spectra all at once and U's pairs in both directions, or in the thinnest slabs and one way; 0 without work there */
 } fmm_footprint;
 
 /* threads: of the CPU team. gpu_fraction: of each phase; any on the GPU needs points, lists and the arrays of its phases there, and a phase wholly there has no

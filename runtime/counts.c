@@ -32,6 +32,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .n_surface = fmm_surface_size(what->order),
                   .n_levels = tree->n_levels,
                   .same_points = tree->same_points,
+                  .third_order = what->third_order,
                   .n_sources = tree->sources.n,
                   .n_targets = tree->targets.n,
                   .n_leaves = tree->n_leaves,

@@ -29,6 +29,7 @@ typedef struct fmm_counts {
   int n_surface;                 /* 6(p-1)^2 + 2 */
   int n_levels;
   int same_points;               /* targets are the sources */
+  int third_order;               /* as in the case */
   int64_t n_sources, n_targets, n_leaves, n_boxes, v_pairs;
   fmm_work level[FMM_N_WORKS][FMM_MAX_LEVELS]; /* by phase: [phase] is that of the CPU's form, [fmm_work_on(phase, device)] of either */
   fmm_work total[FMM_N_WORKS];
@@ -38,6 +39,7 @@ typedef struct fmm_count_case {
   const fmm_pair_info *pair;
   int order, n_columns, gradient;
   int no_gpu; /* works of the GPU's forms stay zero */
+  int third_order; /* a GPU's sums in double take a third-order step (kernels/pair/pair_both.h) */
 } fmm_count_case;
 
 static inline int fmm_surface_size(int order) { return 6 * (order - 1) * (order - 1) + 2; }

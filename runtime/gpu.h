@@ -39,6 +39,7 @@ typedef struct fmm_gpu_request {
   void *stream;          /* caller's cudaStream_t, ordered with begin and results when arrays are on the device (NULL: none) */
   int threads;           /* host threads for staging copies */
   fmm_memory_space densities_space, results_space; /* where begin's and results' arrays will be (0: host) */
+  int64_t most_entries;  /* of a U list whose pairs are summed in both directions at once; 0: as many as the device's tables hold. For tests */
 } fmm_gpu_request;
 
 typedef struct fmm_gpu_plan fmm_gpu_plan;
@@ -50,6 +51,8 @@ void fmm_gpu_plan_destroy(fmm_gpu_plan **plan);
 size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan);
 size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan); /* pinned */
 int fmm_gpu_plan_sms(const fmm_gpu_plan *plan);           /* real number of multiprocessors used */
+/* Nonzero where U's pairs would be summed in both directions at once, but there is no room for the parts: one way then, other bits. */
+int fmm_gpu_plan_falls_back(const fmm_gpu_plan *plan);
 
 /* Starts an execution: densities in the caller's layout (n_input x components x columns, in input order, host or device memory) are
  * uploaded and sorted on the device; results are zeroed. Host memory may be reused when the call returns, page-locked memory, which is read without

@@ -17,6 +17,7 @@ void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) { *plan = NULL; }
 size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return 0; }
 size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return 0; }
 int fmm_gpu_plan_sms(const fmm_gpu_plan *plan) { return 0; }
+int fmm_gpu_plan_falls_back(const fmm_gpu_plan *plan) { return 0; }
 fmm_status fmm_gpu_begin(fmm_gpu_plan *plan, const double *densities, fmm_memory_space space) { return none(); }
 fmm_status fmm_gpu_run(fmm_gpu_plan *plan, fmm_phase phase, int64_t row_begin, int64_t row_end) { return none(); }
 fmm_status fmm_gpu_send(fmm_gpu_plan *plan, fmm_gpu_array array, const double *host, int64_t box_begin, int64_t box_end) { return none(); }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/pair/pair_both.h"
 #include "kernels/simd.h"
 #include "options.h"
 #include "plan.h"
@@ -97,6 +98,7 @@ static void make_plan_id(const fmm_setup *s, const fmm_plan *plan, char id[17]) 
   h = hash_bytes(h, &t->sources.n_input, sizeof t->sources.n_input);
   h = hash_bytes(h, &t->targets.n_input, sizeof t->targets.n_input);
   h = hash_bytes(h, t->level_begin, sizeof t->level_begin);
+  if (s->gpu && fmm_gpu_plan_falls_back(s->gpu)) h = hash_bytes(h, "one way", 7);
   snprintf(id, 17, "%016llx", (unsigned long long)h);
 }
 
@@ -142,7 +144,8 @@ static fmm_status check_cap(const fmm_setup *s, const fmm_plan *plan) {
 }
 
 static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm_precision_sets *precisions) {
-  fmm_count_case what = {plan->pair->info, order, plan->options.n_columns, plan->options.gradient != 0, !plan->machine.device[FMM_DEVICE_GPU].present};
+  fmm_count_case what = {plan->pair->info, order, plan->options.n_columns, plan->options.gradient != 0, !plan->machine.device[FMM_DEVICE_GPU].present,
+                         !fmm_pair_newton_on_gpu(plan->options.tolerance)};
   FMM_TRY(fmm_count_work(&s->tree, &s->lists, &what, &s->counts));
   fmm_cost_table_make(&plan->machine, &s->counts, plan->pair->info, &s->costs);
   FMM_TRY(fmm_schedule_choose(&s->costs, precisions, plan->options.schedule, &s->assignment, &s->makespan));

@@ -17,4 +17,8 @@ int fmm_pair_prefers_both(const fmm_pair_info *info, int gradient, int n_columns
   return fmm_pair_can_both(info, n_columns) && fmm_pair_instructions_a_value(info, gradient) >= LEAST;
 }
 
-int fmm_pair_both_on_gpu(const fmm_pair_info *info, int gradient, int n_columns) { return info->inverse_distance && n_columns == 1 && !gradient; }
+int fmm_pair_newton_on_gpu(double tolerance) { return tolerance > 1e-10; }
+
+int fmm_pair_both_on_gpu(const fmm_pair_info *info, int gradient, int n_columns, int third_order) {
+  return info->inverse_distance && n_columns == 1 && !gradient && !third_order;
+}

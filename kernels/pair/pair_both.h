@@ -8,6 +8,8 @@
 int fmm_pair_can_both(const fmm_pair_info *info, int n_columns);
 double fmm_pair_instructions_a_value(const fmm_pair_info *info, int gradient);
 int fmm_pair_prefers_both(const fmm_pair_info *info, int gradient, int n_columns);
-/* On a GPU, where sums are in double (kernels/pair/pair_both_cuda.cu). */
-int fmm_pair_both_on_gpu(const fmm_pair_info *info, int gradient, int n_columns);
+/* Whether one Newton step serves a GPU's sums in double, whose 1.3e-12 is well below such tolerances; else they take a third-order step. */
+int fmm_pair_newton_on_gpu(double tolerance);
+/* On a GPU, where sums are in double (kernels/pair/pair_both_cuda.cu). third_order: they take that step. */
+int fmm_pair_both_on_gpu(const fmm_pair_info *info, int gradient, int n_columns, int third_order);
 #endif

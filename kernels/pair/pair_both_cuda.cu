@@ -8,9 +8,6 @@
 
 #include "kernels/pair/root_cuda.h"
 #include "runtime/gpu/gpu_cuda.h"
-extern "C" {
-#include "kernels/pair/pair_both.h"
-}
 
 namespace {
 enum { WARPS = 4, THREADS = 32 * WARPS, CHUNK = FMM_BOTH_CHUNK, WIDTH = 4 /* values staged of a source: coordinates and density */ };
@@ -194,7 +191,7 @@ __global__ void __launch_bounds__(THREADS) join_parts(const fmm_cuda_joint *join
 }
 
 int fmm_cuda_both_serves(const fmm_gpu_plan *p) {
-  return p->same_points && fmm_pair_both_on_gpu(p->info, p->gradient, p->columns) && p->tolerance > 1e-10 && !p->sums[FMM_SUM_U].single;
+  return p->same_points && fmm_pair_both_on_gpu(p->info, p->gradient, p->columns, !fmm_pair_newton_on_gpu(p->tolerance)) && !p->sums[FMM_SUM_U].single;
 }
 
 cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end, cudaStream_t stream) {

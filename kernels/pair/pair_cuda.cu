@@ -310,7 +310,7 @@ extern "C" cudaError_t FMM_JOIN(fmm_cuda_pair_, FMM_CUDA_PAIR)(const fmm_cuda_pa
   in_double.stream = j->tight_stream;
   if (sums->single) a.precise = sums->n_precise ? 1 : -1;
   if ((!sums->single || sums->n_precise) && j->tight_stream) {
-    if (p->tolerance > 1e-10 && (j->sum == FMM_SUM_U || p->order <= MOST_ORDER_OF_NEWTON)) launch<newton>(&in_double, a, gradient);
+    if (fmm_pair_newton_on_gpu(p->tolerance) && (j->sum == FMM_SUM_U || p->order <= MOST_ORDER_OF_NEWTON)) launch<newton>(&in_double, a, gradient);
     else launch<third>(&in_double, a, gradient);
   }
   if (sums->n_precise) a.precise = 0;

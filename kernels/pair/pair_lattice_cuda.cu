@@ -1,18 +1,21 @@
 /* Sums between points and surfaces on the GPU for the kernel 1/r in double: a surface is a lattice, so a squared distance is one of P squares an axis, summed,
  * and along a row of the surface a pair costs one addition where there were three subtractions and three multiplications (as kernels/pair/pair_kernel_lattice.h).
  *   onto surfaces (P2M, X): a warp sums onto one surface. Each lane has a run of up to RUN surface points that share two coordinates, or several runs
- *     (fmm_cuda_lattice_runs); for 32 sources at a time, a lane each, the 3 P squares come to shared memory. Where rows are few or long, four warps share a row's sources.
+ *     (fmm_cuda_lattice_runs); for 32 sources at a time, a lane each, the 3 P squares come to shared memory. Where rows are few or long, four warps share a row's sources evenly.
  *   from surfaces (L2P, W): each lane has TARGETS points of one leaf and sums over all of the surface, row by row: squares along the row in registers,
- *     densities straight from the cache. Lanes follow one another through all leaves, so that none is left over but at the very end.
+ *     densities in shared memory, where the warp copies those of all its lanes' boxes at once (of more than SURFACES boxes the rest are read where they are). Lanes follow
+ *     one another through all leaves, so that none is left over but at the very end; what each does is one record, so that nothing is looked up by way of something else.
  * No sum is shared between lanes, but those of four warps, which are added in their order: bits depend on the tree alone. Roots are twice their value
  * (root_cuda.h), and sums halved at the end. */
+#include <cuda_pipeline.h>
 #include <stdlib.h>
 
 #include "kernels/pair/root_cuda.h"
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { WARPS = 4, THREADS = 32 * WARPS, TARGETS = FMM_LATTICE_TARGETS };
+enum { WARPS = 4, THREADS = 32 * WARPS, TARGETS = FMM_LATTICE_TARGETS, SURFACES = 3 /* of a warp in shared memory */ };
+constexpr unsigned ALL = 0xffffffffu, WHOLE = 0xffffffffu;
 enum { LEAST_ORDER = 3, MOST_ORDER = 8 };
 
 constexpr int run_of(int order) { return order == 3 ? 2 : order == 6 ? 5 : 4; }
@@ -30,13 +33,14 @@ struct lattice {
 
 struct job {
   const fmm_cuda_tile *tile;
-  const int32_t *order, *box, *unit_end, *first_tile;
+  const int32_t *order, *box;
+  const fmm_cuda_unit *unit;
   const fmm_cuda_range *range;
   const fmm_cuda_run *run;
   const double *point[3], *density, *center[3], *half, *equivalent; /* point: sources, or targets */
   double radius, *out, *partial;
   int64_t tiles, unit_begin, unit_stop;
-  int n_surface, chunk, add;
+  int add;
 };
 
 /* A source's squares and density. */
@@ -84,25 +88,39 @@ __global__ void __launch_bounds__(THREADS) onto_surfaces(const job a) {
   const double center[3] = {a.center[0][tile.box], a.center[1][tile.box], a.center[2][tile.box]}, radius = a.radius * a.half[tile.box];
   double *mine = staged[warp];
   double sum[S::RUNS][S::RUN] = {};
-  int rest_a[S::RUNS], rest_b[S::RUNS], begin[S::RUNS], turn = 0;
+  int rest_a[S::RUNS], rest_b[S::RUNS], begin[S::RUNS];
 #pragma unroll
   for (int u = 0; u < S::RUNS; u++) {
     const fmm_cuda_run r = a.run[u * S::LANES + own];
     rest_a[u] = r.a, rest_b[u] = r.b, begin[u] = r.begin;
   }
-  for (int n = 0; n < tile.range_count; n++) {
-    const fmm_cuda_range range = a.range[tile.range_begin + n];
-    for (int first = 0; first < range.count; first += a.chunk) {
-      if (SHARE > 1 && turn++ % SHARE != warp) continue;
-      int count = min(a.chunk, range.count - first);
+  for (int window = 0; window < tile.range_count; window += 32) { /* a range a lane */
+    int64_t from = 0; /* where the sources of the lane's range would begin were they the first of all; end: past them */
+    int end = 0;
+    if (lane < tile.range_count - window) {
+      const fmm_cuda_range range = a.range[tile.range_begin + window + lane];
+      from = range.begin, end = range.count;
+    }
+    const int length = end;
+    for (int step = 1; step < 32; step *= 2) {
+      const int before = __shfl_up_sync(ALL, end, step);
+      if (lane >= step) end += before;
+    }
+    from -= end - length;
+    const int64_t all = __shfl_sync(ALL, end, 31);
+    const int stop = SHARE == 1 ? (int)all : (int)(all * (warp + 1) / SHARE);
+    for (int first = SHARE == 1 ? 0 : (int)(all * warp / SHARE); first < stop; first += 32) {
+      const int count = min(32, stop - first), i = first + lane;
+      int low = 0;
+#pragma unroll
+      for (int step = 16; step; step >>= 1)
+        if (__shfl_sync(ALL, end, low + step - 1) <= i) low += step;
+      const int64_t j = __shfl_sync(ALL, from, low) + i;
       __syncwarp();
-      if (lane < count) {
-        int64_t j = range.begin + first + lane;
-        stage<P>(mine + lane * S::PITCH, {a.point[0][j] - center[0], a.point[1][j] - center[1], a.point[2][j] - center[2]}, radius, a.density[j]);
-      }
+      if (lane < count) stage<P>(mine + lane * S::PITCH, {a.point[0][j] - center[0], a.point[1][j] - center[1], a.point[2][j] - center[2]}, radius, a.density[j]);
       __syncwarp();
 #pragma unroll(S::RUNS == 1 ? 2 : 1)
-      for (int j = lane / S::LANES; j < count; j += 32 / S::LANES) add_source<P>(mine + j * S::PITCH, rest_a, rest_b, begin, sum);
+      for (int k = lane / S::LANES; k < count; k += 32 / S::LANES) add_source<P>(mine + k * S::PITCH, rest_a, rest_b, begin, sum);
     }
   }
   __syncwarp();
@@ -111,7 +129,7 @@ __global__ void __launch_bounds__(THREADS) onto_surfaces(const job a) {
     const fmm_cuda_run r = a.run[u * S::LANES + own];
 #pragma unroll
     for (int i = 0; i < S::RUN; i++) {
-      if (S::LANES < 32) sum[u][i] += __shfl_xor_sync(0xffffffffu, sum[u][i], 16);
+      if (S::LANES < 32) sum[u][i] += __shfl_xor_sync(ALL, sum[u][i], 16);
       if (lane < S::LANES && r.point[i] >= 0) mine[r.point[i]] = sum[u][i];
     }
   }
@@ -140,52 +158,57 @@ __device__ __forceinline__ void load(const double *from, double (&to)[N]) {
 }
 __device__ __forceinline__ double square(double x) { return x * x; }
 
+/* A row of the surface along z onto R points: y is its place along that axis, in_plane the squares of the distances from its plane x. */
+template <int P, int R>
+__device__ __forceinline__ void add_row(const double *row, int y, const double (&in_plane)[R], const double (&from_y)[R], double step, const double (&along)[R][P], double (&sum)[R]) {
+  double density[P];
+  load<P>(row, density);
+#pragma unroll
+  for (int r = 0; r < R; r++) {
+    double dy = fma(-(double)y, step, from_y[r]), rest = fma(dy, dy, in_plane[r]);
+#pragma unroll
+    for (int k = 0; k < P; k++) fmm_add_twice(sum[r], density[k], rest + along[r][k]);
+  }
+}
+
 /* One surface, whose densities are q, onto R points; from[k][r]: point r's distance along axis k from the surface's first plane; step: between planes. */
 template <int P, int R>
 __device__ __forceinline__ void add_surface(const double *q, const double (&from)[3][R], double step, double (&sum)[R]) {
   constexpr int RING = 4 * P - 4; /* points of an inner plane x: rows y = 0 and y = P - 1, and between them the first and last z of each y */
-  double along[R][P], ends[2][R];
+  double along[R][P], ends[2][R], in_plane[R];
 #pragma unroll
   for (int r = 0; r < R; r++) {
 #pragma unroll
     for (int k = 0; k < P; k++) along[r][k] = square(fma(-(double)k, step, from[2][r]));
     ends[0][r] = along[r][0], ends[1][r] = along[r][P - 1];
   }
-  const double *row = q;
-  double x = 0;
 #pragma unroll 1
-  for (int ix = 0; ix < P; ix++, x += 1) {
-    const int whole = ix == 0 || ix == P - 1;
-    double in_plane[R], y = 0;
+  for (int x = 0; x < P; x += P - 1) { /* whole planes */
 #pragma unroll
-    for (int r = 0; r < R; r++) in_plane[r] = square(fma(-x, step, from[0][r]));
+    for (int r = 0; r < R; r++) in_plane[r] = square(fma(-(double)x, step, from[0][r]));
+#pragma unroll
+    for (int y = 0; y < P; y++) add_row<P, R>(q + (x ? P * P + (P - 2) * RING : 0) + y * P, y, in_plane, from[1], step, along, sum);
+  }
 #pragma unroll 1
-    for (int iy = 0; iy < P; iy += whole ? 1 : P - 1, y += whole ? 1 : P - 1) {
-      double density[P];
-      load<P>(row, density);
+  for (int x = 1; x < P - 1; x++) {
 #pragma unroll
-      for (int r = 0; r < R; r++) {
-        double dy = fma(-y, step, from[1][r]), rest = fma(dy, dy, in_plane[r]);
-#pragma unroll
-        for (int k = 0; k < P; k++) fmm_add_twice(sum[r], density[k], rest + along[r][k]);
-      }
-      row += whole || iy ? P : 3 * P - 4;
-    }
+    for (int r = 0; r < R; r++) in_plane[r] = square(fma(-(double)x, step, from[0][r]));
+    const double *ring = q + P * P + (x - 1) * RING;
+    add_row<P, R>(ring, 0, in_plane, from[1], step, along, sum);
+    add_row<P, R>(ring + 3 * P - 4, P - 1, in_plane, from[1], step, along, sum);
   }
 #pragma unroll
   for (int r = 0; r < R; r++)
 #pragma unroll
     for (int k = 1; k < P - 1; k++) along[r][k] = square(fma(-(double)k, step, from[0][r]));
-  row = q + P * P + P;
-  double y = 1;
-#pragma unroll 1
-  for (int iy = 1; iy < P - 1; iy++, y += 1, row += 2) {
+#pragma unroll
+  for (int y = 1; y < P - 1; y++) {
     double2 density[P];
 #pragma unroll
-    for (int k = 1; k < P - 1; k++) density[k] = *(const double2 *)(row + (k - 1) * RING);
+    for (int k = 1; k < P - 1; k++) density[k] = *(const double2 *)(q + P * P + P + 2 * (y - 1) + (k - 1) * RING);
 #pragma unroll
     for (int r = 0; r < R; r++) {
-      double dy = square(fma(-y, step, from[1][r]));
+      double dy = square(fma(-(double)y, step, from[1][r]));
 #pragma unroll
       for (int k = 1; k < P - 1; k++) {
         fmm_add_twice(sum[r], density[k].x, dy + ends[0][r] + along[r][k]);
@@ -195,52 +218,86 @@ __device__ __forceinline__ void add_surface(const double *q, const double (&from
   }
 }
 
-/* The tile of unit `unit`, the lane's own: units of tile t end at unit_end[t], and that of the warp's first one is known. */
-__device__ __forceinline__ int64_t tile_of(const job &a, int64_t first_tile, int64_t unit) {
-  int64_t at = first_tile + (threadIdx.x & 31);
-  int end = at < a.tiles ? a.unit_end[at] : 0x7fffffff, low = 0;
-#pragma unroll
-  for (int step = 16; step; step >>= 1)
-    if (__shfl_sync(0xffffffffu, end, low + step - 1) <= unit) low += step;
-  return min(first_tile + low, a.tiles - 1);
+/* The densities of the surfaces of a warp's lanes, on their way to shared memory (box -1: none); returns where the lane's will be. */
+template <int P>
+__device__ __forceinline__ const double *fetch(double *room, const double *equivalent, int box) {
+  constexpr int POINTS = lattice<P>::POINTS;
+  const int lane = threadIdx.x & 31, before = __shfl_up_sync(ALL, box, 1);
+  unsigned heads = __ballot_sync(ALL, lane == 0 || before != box);
+  const int place = __popc(heads & ALL >> (31 - lane)) - 1;
+#pragma unroll 1
+  for (int n = 0; n < SURFACES && heads; n++, heads &= heads - 1) {
+    const int which = __shfl_sync(ALL, box, __ffs(heads) - 1);
+    if (which < 0) continue;
+    for (int i = 2 * lane; i < POINTS; i += 64) __pipeline_memcpy_async(room + n * POINTS + i, equivalent + (int64_t)which * POINTS + i, 2 * sizeof(double));
+  }
+  __pipeline_commit();
+  return place < SURFACES ? room + place * POINTS : equivalent + (int64_t)max(box, 0) * POINTS;
 }
 
-template <int P, int R>
-__global__ void __launch_bounds__(THREADS) from_surfaces(const job a) {
+template <int P>
+__global__ void __launch_bounds__(THREADS, P <= 6 ? 4 : 3) from_surfaces(const job a) {
   typedef lattice<P> S;
-  const int64_t warp = a.unit_begin / 32 + (int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5);
+  constexpr int R = TARGETS;
+  __shared__ __align__(16) double room[WARPS][SURFACES * S::POINTS];
+  double *mine = room[threadIdx.x >> 5];
+  const int64_t warp = a.unit_begin / 32 + (int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5), unit = 32 * warp + (threadIdx.x & 31);
   if (32 * warp >= a.unit_stop) return;
-  const int64_t unit = 32 * warp + (threadIdx.x & 31), number = tile_of(a, a.first_tile[warp], unit);
-  if (unit < a.unit_begin || unit >= a.unit_stop) return;
-  const fmm_cuda_tile &tile = a.tile[number];
-  const int first = (int)(unit - (number ? a.unit_end[number - 1] : 0)) * R, count = min(R, tile.target_count - first);
-  const int64_t target = tile.target_begin + first;
+  const bool wanted = unit >= a.unit_begin && unit < a.unit_stop; /* the others go along */
+  const fmm_cuda_unit u = a.unit[min(unit, a.unit_stop - 1)];
+  int box = a.box ? a.box[u.first] : u.first;
+  const double *q = fetch<P>(mine, a.equivalent, box);
   double at[3][R], sum[R] = {};
 #pragma unroll
   for (int r = 0; r < R; r++)
-    for (int k = 0; k < 3; k++) at[k][r] = a.point[k][target + min(r, count - 1)];
-  for (int n = 0; n < tile.range_count; n++) {
-    const int box = a.box ? a.box[tile.range_begin + n] : tile.box;
-    const double radius = a.radius * a.half[box];
-    double from[3][R];
+    for (int k = 0; k < 3; k++) at[k][r] = a.point[k][(int64_t)u.target + min(r, u.targets - 1)];
+#pragma unroll 1
+  for (int n = 0;; q = fetch<P>(mine, a.equivalent, box)) {
+    __pipeline_wait_prior(0);
+    __syncwarp();
+    if (box >= 0) {
+      const double radius = a.radius * a.half[box];
+      double from[3][R];
 #pragma unroll
-    for (int k = 0; k < 3; k++) {
-      double plane = a.center[k][box] - radius;
+      for (int k = 0; k < 3; k++) {
+        double plane = a.center[k][box] - radius;
 #pragma unroll
-      for (int r = 0; r < R; r++) from[k][r] = at[k][r] - plane;
+        for (int r = 0; r < R; r++) from[k][r] = at[k][r] - plane;
+      }
+      add_surface<P, R>(q, from, S::STEP * radius, sum);
     }
-    add_surface<P, R>(a.equivalent + (int64_t)box * S::POINTS, from, S::STEP * radius, sum);
+    n++;
+    if (!__any_sync(ALL, n < u.boxes)) break;
+    __syncwarp(); /* all have read */
+    box = n < u.boxes ? a.box[u.first + n] : -1;
   }
-  double *out = tile.partial >= 0 ? a.partial + tile.partial + first : a.out + target;
+  if (!wanted) return;
+  double *out = u.partial != WHOLE ? a.partial + u.partial : a.out + u.target;
 #pragma unroll
   for (int r = 0; r < R; r++)
-    if (r < count) out[r] = a.add && tile.partial < 0 ? out[r] + 0.5 * sum[r] : 0.5 * sum[r];
+    if (r < u.targets) out[r] = a.add && u.partial == WHOLE ? out[r] + 0.5 * sum[r] : 0.5 * sum[r];
+}
+
+/* walks: a tile's boxes are a list's. */
+__global__ void __launch_bounds__(THREADS) list_units(const fmm_cuda_tile *tile, const int32_t *unit_end, int64_t tiles, int64_t units, int walks, fmm_cuda_unit *unit) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= units) return;
+  int64_t low = 0, high = tiles - 1;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (unit_end[middle] <= i) low = middle + 1;
+    else high = middle;
+  }
+  const fmm_cuda_tile t = tile[low];
+  const int64_t first = (i - (low ? unit_end[low - 1] : 0)) * TARGETS;
+  unit[i] = fmm_cuda_unit{(uint32_t)(t.target_begin + first), t.partial < 0 ? WHOLE : (uint32_t)(t.partial + first), walks ? (int32_t)t.range_begin : t.box, (uint16_t)t.range_count,
+                          (uint16_t)min((int64_t)TARGETS, t.target_count - first)};
 }
 
 typedef void sums_kernel(const job);
 struct kernels_of { sums_kernel *onto, *onto_shared, *from; };
 template <int P>
-constexpr kernels_of kernels() { return kernels_of{onto_surfaces<P, 1>, onto_surfaces<P, WARPS>, from_surfaces<P, TARGETS>}; }
+constexpr kernels_of kernels() { return kernels_of{onto_surfaces<P, 1>, onto_surfaces<P, WARPS>, from_surfaces<P>}; }
 
 kernels_of find_kernels(int order) {
   switch (order) {
@@ -257,16 +314,15 @@ job job_of(const fmm_cuda_pair_job *j) {
   const fmm_gpu_plan *p = j->plan;
   const fmm_cuda_sums *s = &p->sums[j->sum];
   job a = {};
-  a.tile = s->d_tile, a.range = s->d_range, a.box = j->sum == FMM_SUM_W ? s->d_box : NULL /* the tile's own */, a.run = p->d_run;
+  a.tile = s->d_tile, a.range = s->d_range, a.box = j->sum == FMM_SUM_W ? s->d_box : NULL /* the unit's own */, a.run = p->d_run;
   a.density = p->d_density, a.half = p->d_half;
   int onto = j->sum == FMM_SUM_P2M || j->sum == FMM_SUM_X;
   for (int k = 0; k < 3; k++) a.point[k] = onto ? p->d_source[k] : p->d_target[k], a.center[k] = p->d_center[k];
-  a.n_surface = p->n_surface;
   a.radius = j->sum == FMM_SUM_P2M || j->sum == FMM_SUM_L2P ? p->outer_radius : FMM_INNER_RADIUS;
   a.equivalent = j->sum == FMM_SUM_W ? p->d_up_equivalent : p->d_down_equivalent;
   a.out = j->sum == FMM_SUM_P2M ? p->d_work[0] : j->sum == FMM_SUM_X ? p->d_down_check : j->sum == FMM_SUM_W ? p->d_near : p->d_far;
-  a.partial = s->d_partial, a.add = j->sum != FMM_SUM_P2M;
-  a.unit_end = s->d_unit_end, a.first_tile = s->d_first_tile;
+  a.partial = s->d_partial, a.add = j->sum == FMM_SUM_X || j->sum == FMM_SUM_W; /* the others are the only ones, once */
+  a.unit = s->d_unit;
   return a;
 }
 }
@@ -274,7 +330,7 @@ job job_of(const fmm_cuda_pair_job *j) {
 /* For 1/r in double with one Newton step, one column, potentials where there are points. */
 int fmm_cuda_lattice_serves(const fmm_gpu_plan *p, fmm_cuda_sum sum) {
   int to_points = sum == FMM_SUM_W || sum == FMM_SUM_L2P;
-  return sum != FMM_SUM_U && p->info->inverse_distance && p->columns == 1 && p->tolerance > 1e-10 && p->order >= LEAST_ORDER && p->order <= MOST_ORDER &&
+  return sum != FMM_SUM_U && p->info->inverse_distance && p->columns == 1 && fmm_pair_newton_on_gpu(p->tolerance) && p->order >= LEAST_ORDER && p->order <= MOST_ORDER &&
          !p->sums[sum].single && !(to_points && p->gradient);
 }
 
@@ -288,14 +344,19 @@ cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *j) {
     int64_t tiles = j->tile_end - j->tile_begin;
     a.tile += j->tile_begin, a.tiles = tiles;
     a.order = tiles == s->n_tiles ? s->d_order : NULL;
-    a.chunk = s->shared_rows && j->sum == FMM_SUM_P2M ? 8 : 32;
     if (s->shared_rows) return fmm_cuda_launch(k.onto_shared, dim3((unsigned)tiles), THREADS, 0, j->stream, p->carveout, a);
     return fmm_cuda_launch(k.onto, dim3((unsigned)((tiles + WARPS - 1) / WARPS)), THREADS, 0, j->stream, p->carveout, a);
   }
-  a.tiles = s->n_tiles;
   a.unit_begin = j->tile_begin ? s->unit_end[j->tile_begin - 1] : 0, a.unit_stop = s->unit_end[j->tile_end - 1];
   int64_t warps = (a.unit_stop + 31) / 32 - a.unit_begin / 32;
   return fmm_cuda_launch(k.from, dim3((unsigned)((warps + WARPS - 1) / WARPS)), THREADS, 0, j->stream, p->carveout, a);
+}
+
+cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *p, fmm_cuda_sum sum) {
+  const fmm_cuda_sums *s = &p->sums[sum];
+  if (s->n_units == 0) return cudaSuccess;
+  list_units<<<(unsigned)((s->n_units + THREADS - 1) / THREADS), THREADS>>>(s->d_tile, s->d_unit_end, s->n_tiles, s->n_units, sum == FMM_SUM_W, s->d_unit);
+  return cudaGetLastError();
 }
 
 /* The surface cut into runs: always the one that covers most of what is left. Each begins at an even place of its axis, as it is read in pairs. */

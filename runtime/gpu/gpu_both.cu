@@ -45,19 +45,6 @@ void add_sources(writer *w, int64_t begin, int64_t count, int64_t partial, int32
   }
 }
 
-/* Entries of a row ascend by their first source (lists.h), and boxes that share it hold one another. */
-int32_t find_entry(const tables *t, int32_t row, int32_t box) {
-  int64_t low = t->u->offset[row], high = t->u->offset[row + 1], end = high, first = t->tree->source_begin[box];
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (t->tree->source_begin[t->u->entry[middle]] < first) low = middle + 1;
-    else high = middle;
-  }
-  for (; low < end && t->tree->source_begin[t->u->entry[low]] == first; low++)
-    if (t->u->entry[low] == box) return (int32_t)low;
-  return -1;
-}
-
 /* Whether the first row sums the pair of two. */
 int takes(const tables *t, int32_t row, int32_t other) {
   const leaf *a = &t->of[row], *b = &t->of[other];
@@ -96,7 +83,7 @@ void shape_row(tables *t, int32_t row, int cap) {
   int32_t box = t->u->row[row];
   l->first = t->tree->target_begin[box], l->count = t->tree->target_end[box] - l->first;
   l->tiles = 0, l->lanes_log2 = l->per_lane = 0;
-  fmm_cuda_shape_tiles(l->count, cap, FMM_BOTH_MOST, &l->tiles, &l->lanes_log2, &l->per_lane);
+  fmm_pair_shape_tiles(l->count, cap, FMM_BOTH_MOST, &l->tiles, &l->lanes_log2, &l->per_lane);
   l->seats = (l->tiles << l->lanes_log2) * (10 * l->per_lane + 8);
 }
 
@@ -151,7 +138,7 @@ void release(tables *t) {
 
 void find_pairs(tables *t, int threads) {
   const fmm_rows *u = t->u;
-  int cap = fmm_cuda_tile_cap(t->tree->targets.n);
+  int cap = fmm_pair_tile_cap(t->tree->targets.n);
   for (int32_t b = 0; b < t->tree->n_boxes; b++) t->row_of[b] = -1;
   for (int32_t r = 0; r < u->n_rows; r++) t->row_of[u->row[r]] = r;
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 256) if (u->n_rows > 1024)
@@ -159,7 +146,7 @@ void find_pairs(tables *t, int threads) {
     shape_row(t, r, cap);
     for (int64_t e = u->offset[r]; e < u->offset[r + 1]; e++) {
       int32_t other = t->row_of[u->entry[e]];
-      t->mirror[e] = other >= 0 && other != r ? find_entry(t, other, u->row[r]) : -1;
+      t->mirror[e] = other >= 0 && other != r ? (int32_t)fmm_lists_find(u, t->tree, other, u->row[r]) : -1;
     }
   }
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 256) if (u->n_rows > 1024)
@@ -177,7 +164,6 @@ fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_
   fmm_status status = FMM_OK;
   t.tree = tree, t.u = u;
   s->both = 1, s->n_rows = u->n_rows;
-  if (u->n_entries > INT32_MAX) return FMM_FAIL(FMM_ERR_DEVICE, "%lld entries of the U list are too many for one GPU; take larger leaves or the schedule cpu", (long long)u->n_entries);
   FMM_CHECK(allocate(&t));
   find_pairs(&t, p->threads);
   s->n_mates = t.mates[u->n_rows], s->n_chunks = t.chunks[u->n_rows], s->n_tiles = t.tiles[u->n_rows], s->n_joints = t.joints[u->n_rows], s->n_partial = t.values[u->n_rows];

@@ -11,6 +11,8 @@
 #include <string.h>
 extern "C" {
 #include "kernels/level_cost.h"
+#include "kernels/pair/pair_both.h"
+#include "kernels/pair/pair_tiles.h"
 #include "kernels/vlist/vlist_windows.h"
 #include "runtime/gpu.h"
 }
@@ -89,12 +91,18 @@ typedef struct fmm_cuda_joint { int64_t target_begin, partial; int32_t target_co
 typedef struct fmm_cuda_range { int64_t begin; int32_t count, guard; } fmm_cuda_range; /* points; guard: zero distances may occur */
 
 enum { FMM_LATTICE_TARGETS = 2 };
+/* What a lane of the sums from surfaces onto points does: some targets of a tile, one after the other. */
+typedef struct fmm_cuda_unit {
+  uint32_t target, partial; /* the first; where its sums go in d_partial, all ones: they are whole */
+  int32_t first;            /* the tile's box (L2P), or where its first one stands in d_box */
+  uint16_t boxes, targets;
+} fmm_cuda_unit;
 /* Points of a surface that share two coordinates: where the two squares and that of the first point stand among a source's, and the points, -1: none. */
 typedef struct fmm_cuda_run { uint8_t a, b, begin, unused; int16_t point[6]; } fmm_cuda_run;
 
 /* U where the sums of two leaves onto one another are made together (kernels/pair/pair_both_cuda.cu): a tile's sources are chunks, a chunk's some leaves or parts of them, first
  * those that are summed onto the tile alone. */
-enum { FMM_BOTH_CHUNK = 1024 /* sources */, FMM_BOTH_MATES = 32 /* a lane each */, FMM_BOTH_MOST = 10 /* targets a lane */ };
+enum { FMM_BOTH_CHUNK = 1024 /* sources */, FMM_BOTH_MATES = 32 /* a lane each */, FMM_BOTH_MOST = FMM_TILE_MOST /* targets a lane */ };
 typedef struct fmm_cuda_mate {
   int64_t begin, partial; /* first source; where the tile's sums onto them go in d_partial, -1: nowhere */
   int32_t count, place;   /* place: of the first in the chunk */
@@ -117,7 +125,7 @@ typedef struct fmm_cuda_sums {
   int shared_rows;                   /* those onto surfaces: four warps a row */
   int64_t n_units;                   /* those from surfaces: FMM_LATTICE_TARGETS targets of one tile each, a lane's; tile by tile */
   int32_t *unit_end, *d_unit_end;    /* past each tile's last unit; the host's is kept */
-  int32_t *first_tile, *d_first_tile; /* of each 32 units */
+  fmm_cuda_unit *d_unit;
   int both;                          /* U in both directions at once: a tile's ranges are chunks, its slot the row */
   int64_t n_chunks, n_mates;
   fmm_cuda_chunk *chunk, *d_chunk;
@@ -159,6 +167,8 @@ struct fmm_gpu_plan {
   int staging_threads;               /* that copy to and from page-locked memory: a few keep up with the bus, more wait for one another in the driver */
   unsigned phases;
   int results_to_host;
+  int64_t most_entries;              /* as in the request */
+  int falls_back;                    /* U one way though it might be summed in both directions */
   int columns, gradient, components, equivalents, outputs, values; /* values: outputs * (gradient ? 4 : 1) */
   int order, grid, n_surface, n, n_levels, n_operator_levels;
   double outer_radius;               /* fmm_operators */
@@ -258,6 +268,8 @@ fmm_status fmm_cuda_sum_run(fmm_gpu_plan *plan, fmm_cuda_sum sum, int64_t row_be
 /* Sums between points and surfaces as lattices (kernels/pair/pair_lattice_cuda.cu): whether they serve this one, and its tiles, enqueued. */
 int fmm_cuda_lattice_serves(const fmm_gpu_plan *plan, fmm_cuda_sum sum);
 cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *job);
+/* Makes d_unit of tiles and ends, on the default stream. */
+cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *plan, fmm_cuda_sum sum);
 /* U in both directions at once (kernels/pair/pair_both_cuda.cu): whether it serves; rows [row_begin, row_end), enqueued. */
 int fmm_cuda_both_serves(const fmm_gpu_plan *plan);
 cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end, cudaStream_t stream);
@@ -337,9 +349,10 @@ typedef struct fmm_cuda_tables {
 /* Fills the tables, the plan's host parts (sums, batches, counts) and nothing on the device. */
 fmm_status fmm_cuda_tables_build(fmm_gpu_plan *plan, fmm_cuda_tables *tables, const fmm_state *state);
 void fmm_cuda_tables_free(fmm_cuda_tables *tables);
-/* Most targets a tile may have where there are so many in all; the cheapest shape of a row's tiles, `most` targets a lane. */
-int fmm_cuda_tile_cap(int64_t targets);
-void fmm_cuda_shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane);
+/* U's host tables anew, for sums in one direction: there is no room for the others'. */
+fmm_status fmm_cuda_tables_fall_back(fmm_gpu_plan *plan, const fmm_state *state);
+void fmm_cuda_sums_free(fmm_cuda_sums *sums); /* host tables; those that rows are looked up in stay with fmm_cuda_sums_free_offsets */
+void fmm_cuda_sums_free_offsets(fmm_cuda_sums *sums);
 /* Tiles, chunks, mates and joints of U in both directions (runtime/gpu/gpu_both.cu). */
 fmm_status fmm_cuda_both_build(fmm_gpu_plan *plan, const fmm_tree *tree, const fmm_rows *u);
 

@@ -126,7 +126,8 @@ __global__ void invert(int64_t n, const int64_t *row, const int64_t *first, int6
 }
 
 /* Two numbers below 2^53 s in size differ by s at the least, or by less than s only where one is such a small one and not zero; squares of less than 2^-511 are
- * subnormal. */
+ * subnormal. In two leaves no points are so near: cells are told from the rounded distance to the root's corner (runtime/points.c), which is a
+ * multiple of far more. */
 __global__ void find_tiny(int64_t n, const double *x, int *tiny) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i < n && x[i] != 0 && fabs(x[i]) < 0x1p-457) *tiny = 1;
@@ -140,6 +141,7 @@ __global__ void join(const fmm_cuda_joint *joint, const double *partial, int64_t
   int64_t part = (int64_t)j.target_count * planes;
   for (int64_t i = threadIdx.x; i < part; i += THREADS) {
     double *to = sum + i / j.target_count * n_targets + j.target_begin + i % j.target_count, all = *to;
+#pragma unroll 8
     for (int k = 0; k < j.parts; k++) all += partial[j.partial + k * part + i];
     *to = all;
   }

@@ -115,7 +115,7 @@ size_t layout(fmm_gpu_plan *p, char *base, int same, int slab) {
     if (s->order) take(&a, &s->d_order, s->n_tiles);
     if (s->n_joints) take(&a, &s->d_joint, s->n_joints), take(&a, &s->d_partial, s->n_partial);
     if (s->both) take(&a, &s->d_chunk, s->n_chunks), take(&a, &s->d_mate, s->n_mates);
-    if (s->unit_end) take(&a, &s->d_unit_end, s->n_tiles), take(&a, &s->d_first_tile, (s->n_units + 31) / 32);
+    if (s->unit_end) take(&a, &s->d_unit_end, s->n_tiles), take(&a, &s->d_unit, s->n_units);
   }
   if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, 4 * p->sums[FMM_SUM_U].n_tiles);
   if (p->n_runs) take(&a, &p->d_run, p->n_runs);
@@ -224,7 +224,7 @@ fmm_status upload_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_st
     if (s->chunk) FMM_TRY(upload(s->d_chunk, s->chunk, s->n_chunks));
     if (s->mate) FMM_TRY(upload(s->d_mate, s->mate, s->n_mates));
     if (s->unit_end) FMM_TRY(upload(s->d_unit_end, s->unit_end, s->n_tiles));
-    if (s->first_tile) FMM_TRY(upload(s->d_first_tile, s->first_tile, (s->n_units + 31) / 32));
+    CUDA_TRY(fmm_cuda_lattice_units(p, (fmm_cuda_sum)i));
   }
   FMM_TRY(upload(p->d_run, t->run, p->n_runs));
   if (!has_far(p)) return FMM_OK;
@@ -257,6 +257,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const fmm_state *s = q->state;
   const fmm_operators *o = s->operators;
   p->device = q->device, p->threads = q->threads > 0 ? q->threads : 1, p->phases = q->phases, p->caller = (cudaStream_t)q->stream;
+  p->most_entries = q->most_entries;
   p->results_to_host = q->results_space == FMM_MEMORY_HOST;
   p->staging_threads = p->threads < MOST_STAGING_THREADS ? p->threads : MOST_STAGING_THREADS;
   p->info = s->pair->info;
@@ -308,6 +309,7 @@ fmm_status reserve(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   int same = q->state->tree->same_points;
   CUDA_TRY(cudaMemGetInfo(&available, &total));
   if (q->memory_cap && q->memory_cap < available) available = q->memory_cap;
+  if (p->sums[FMM_SUM_U].both && layout(p, NULL, same, 1) > available) FMM_TRY(fmm_cuda_tables_fall_back(p, q->state));
   int slabs = 1, slab = p->order;
   while (layout(p, NULL, same, slab) > available && slab > 1) slab = (p->order + slabs) / (slabs + 1), slabs++;
   size_t bytes = layout(p, NULL, same, slab);
@@ -349,24 +351,11 @@ fmm_status make_streams(fmm_gpu_plan *p, int sms) {
 }
 
 void free_host_sums(fmm_gpu_plan *p) {
-  for (int i = 0; i < FMM_N_SUMS; i++) {
-    FMM_FREE(&p->sums[i].tile);
-    FMM_FREE(&p->sums[i].range);
-    FMM_FREE(&p->sums[i].box);
-    FMM_FREE(&p->sums[i].order);
-    FMM_FREE(&p->sums[i].joint);
-    FMM_FREE(&p->sums[i].chunk);
-    FMM_FREE(&p->sums[i].mate);
-    FMM_FREE(&p->sums[i].first_tile);
-  }
+  for (int i = 0; i < FMM_N_SUMS; i++) fmm_cuda_sums_free(&p->sums[i]);
 }
 
 void free_offsets(fmm_gpu_plan *p) {
-  for (int i = 0; i < FMM_N_SUMS; i++) {
-    FMM_FREE(&p->sums[i].row_tile);
-    FMM_FREE(&p->sums[i].row_joint);
-    FMM_FREE(&p->sums[i].unit_end);
-  }
+  for (int i = 0; i < FMM_N_SUMS; i++) fmm_cuda_sums_free_offsets(&p->sums[i]);
 }
 
 fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_request *request) {
@@ -411,7 +400,7 @@ extern "C" void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *lea
   if (prepare(&p, &tables, request) == FMM_OK) {
     int same = request->state->tree->same_points;
     *best_bytes = layout(p, NULL, same, p->order);
-    *least_bytes = layout(p, NULL, same, 1);
+    if (!p->sums[FMM_SUM_U].both || fmm_cuda_tables_fall_back(p, request->state) == FMM_OK) *least_bytes = layout(p, NULL, same, 1);
   }
   fmm_cuda_tables_free(&tables);
   if (p) free_host_sums(p);
@@ -453,3 +442,4 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
 extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->arena_bytes; }
 extern "C" size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return plan->host_bytes; }
 extern "C" int fmm_gpu_plan_sms(const fmm_gpu_plan *plan) { return plan->sms; }
+extern "C" int fmm_gpu_plan_falls_back(const fmm_gpu_plan *plan) { return plan->falls_back; }

@@ -5,7 +5,7 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { MOST_RANGE = 1 << 30, ENOUGH_TILES = 1024, LEAST_SHARE = 256, BOXES_A_LANE = 4 /* of W, before another takes over */, MANY_ROWS = 4096 /* for a warp each */ };
+enum { MOST_RANGE = 1 << 30, ENOUGH_TILES = 1024, LEAST_SHARE = 256, BOXES_A_LANE = 2 /* of W, before another takes over */, MANY_ROWS = 4096 /* for a warp each */ };
 
 /* What the rows of one pair sum are. */
 struct rows_of_sum {
@@ -16,24 +16,6 @@ struct rows_of_sum {
   int surface_targets, surface_sources, slot_is_row;
 };
 
-}
-
-/* The cheapest shape for `count` targets: tiles of 2^lanes_log2 lanes with per_lane targets each, at most `cap` targets. A lane's loop over a
- * source costs about 0.4 of a pair beside its pairs, a tile about 12 targets' worth of staging, start and end (both from counting instructions). */
-void fmm_cuda_shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane) {
-  double best = INFINITY;
-  for (int l = 2; l <= 5; l++) {
-    int64_t lanes = (int64_t)1 << l, limit = lanes * most < cap ? lanes * most : cap, n = (count + limit - 1) / limit;
-    int64_t each = (count + n - 1) / n, r = (each + lanes - 1) / lanes;
-    double cost = (double)n * ((double)lanes * ((double)r + 0.4) + 12);
-    if (cost < best) best = cost, *tiles = n, *lanes_log2 = l, *per_lane = (int)r;
-  }
-}
-
-int fmm_cuda_tile_cap(int64_t targets) {
-  int cap = 32;
-  while (cap < 512 && (int64_t)2 * cap * ENOUGH_TILES <= targets) cap *= 2;
-  return cap;
 }
 
 namespace {
@@ -75,7 +57,7 @@ int is_tight(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q, 
 int cap_of(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q) {
   int64_t total = 0;
   for (int64_t r = 0; r < q->n_rows; r++) total += targets_of(p, tree, q, r);
-  return fmm_cuda_tile_cap(total);
+  return fmm_pair_tile_cap(total);
 }
 
 /* W's rows are very unequal (a large leaf beside many small boxes), so a tile's boxes are dealt to several where they are many. */
@@ -138,26 +120,22 @@ void add_tiles(fmm_gpu_plan *p, fmm_cuda_sums *s, const fmm_cuda_tile *row, int6
   }
 }
 
-/* The lanes of sums from surfaces. */
-fmm_status list_units(fmm_cuda_sums *s) {
+/* The lanes of sums from surfaces, whose places are 32 bits each. */
+fmm_status list_units(const fmm_gpu_plan *p, fmm_cuda_sums *s) {
   FMM_TRY(FMM_ALLOCATE(&s->unit_end, s->n_tiles, "GPU lanes of tiles"));
   for (int64_t i = 0; i < s->n_tiles; i++) {
     s->n_units += (s->tile[i].target_count + FMM_LATTICE_TARGETS - 1) / FMM_LATTICE_TARGETS;
     s->unit_end[i] = (int32_t)s->n_units;
   }
-  if (s->n_units > INT32_MAX) return FMM_FAIL(FMM_ERR_DEVICE, "%lld targets are too many for one GPU", (long long)s->n_units * FMM_LATTICE_TARGETS);
-  FMM_TRY(FMM_ALLOCATE(&s->first_tile, (s->n_units + 31) / 32, "GPU tiles of warps"));
-  for (int64_t unit = 0, i = 0; unit < s->n_units; unit += 32) {
-    while (s->unit_end[i] <= unit) i++;
-    s->first_tile[unit / 32] = (int32_t)i;
-  }
+  if (s->n_units > INT32_MAX || s->n_ranges > INT32_MAX || p->n_targets > UINT32_MAX)
+    return FMM_FAIL(FMM_ERR_DEVICE, "%lld targets and %lld boxes are too many for one GPU", (long long)p->n_targets, (long long)s->n_ranges);
   return FMM_OK;
 }
 
 /* Tiles of a row. */
 void cut_row(const fmm_cuda_sums *s, int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane) {
   if (s->lattice) *tiles = count > 0, *lanes_log2 = *per_lane = 0;
-  else fmm_cuda_shape_tiles(count, cap, most, tiles, lanes_log2, per_lane);
+  else fmm_pair_shape_tiles(count, cap, most, tiles, lanes_log2, per_lane);
 }
 
 fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, const rows_of_sum *q) {
@@ -190,7 +168,7 @@ fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, 
     add_tiles(p, s, &row, first, count, tiles, parts_of(s, q, r, tiles ? (count + tiles - 1) / tiles : 0, share), s->row_tile[r]);
     s->n_precise += tight * (s->row_tile[r + 1] - s->row_tile[r]);
   }
-  if (s->lattice && q->surface_sources) return list_units(s);
+  if (s->lattice && q->surface_sources) return list_units(p, s);
   return is_unequal(q) || (s->lattice && which == FMM_SUM_X) ? order_tiles(s) : FMM_OK;
 }
 
@@ -366,6 +344,39 @@ fmm_status build_boxes(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree
 }
 }
 
+/* In one direction. */
+static fmm_status build_u(fmm_gpu_plan *p, const fmm_state *state) {
+  rows_of_sum q = from_rows(&state->lists->u);
+  p->falls_back = fmm_cuda_both_serves(p);
+  return build_sum(p, FMM_SUM_U, state->tree, &q);
+}
+
+fmm_status fmm_cuda_tables_fall_back(fmm_gpu_plan *p, const fmm_state *state) {
+  fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
+  const int single = s->single;
+  fmm_cuda_sums_free(s);
+  fmm_cuda_sums_free_offsets(s);
+  *s = fmm_cuda_sums{};
+  s->single = single;
+  return build_u(p, state);
+}
+
+void fmm_cuda_sums_free(fmm_cuda_sums *s) {
+  FMM_FREE(&s->tile);
+  FMM_FREE(&s->range);
+  FMM_FREE(&s->box);
+  FMM_FREE(&s->order);
+  FMM_FREE(&s->joint);
+  FMM_FREE(&s->chunk);
+  FMM_FREE(&s->mate);
+}
+
+void fmm_cuda_sums_free_offsets(fmm_cuda_sums *s) {
+  FMM_FREE(&s->row_tile);
+  FMM_FREE(&s->row_joint);
+  FMM_FREE(&s->unit_end);
+}
+
 fmm_status fmm_cuda_tables_build(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_state *state) {
   const fmm_tree *tree = state->tree;
   const fmm_lists *lists = state->lists;
@@ -374,8 +385,8 @@ fmm_status fmm_cuda_tables_build(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_
   FMM_TRY(build_columns(p, t, tree));
   FMM_TRY(build_v(p, t, tree, &lists->v));
   if (has_phase(p, FMM_PHASE_ULIST)) {
-    rows_of_sum q = from_rows(&lists->u);
-    FMM_TRY(fmm_cuda_both_serves(p) ? fmm_cuda_both_build(p, tree, &lists->u) : build_sum(p, FMM_SUM_U, tree, &q));
+    int64_t most = p->most_entries > 0 && p->most_entries < INT32_MAX ? p->most_entries : INT32_MAX;
+    FMM_TRY(fmm_cuda_both_serves(p) && lists->u.n_entries <= most ? fmm_cuda_both_build(p, tree, &lists->u) : build_u(p, state));
   }
   if (has_phase(p, FMM_PHASE_WLIST)) {
     rows_of_sum q = from_rows(&lists->w);

@@ -360,6 +360,32 @@ static void v_in_slabs_gives_the_same_bits(void **context) {
   release(&f);
 }
 
+/* No room for the parts of pairs of leaves: one way then, in less memory, and as right. */
+static void u_falls_back_to_one_direction_where_there_is_no_room(void **context) {
+  static const shape uniform = {"laplace, no room for pairs", "laplace", "ellipsoid", 3000, 4, 40, 1, 0, 0, 0, 1e-6};
+  size_t both, least, best;
+  fixture f;
+  make(&f, &uniform);
+  both = fmm_gpu_plan_device_bytes(f.plan);
+  assert_false(fmm_gpu_plan_falls_back(f.plan));
+  fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1};
+  fmm_gpu_plan_predict(&request, &least, &best);
+  assert_true(best == both && least < best);
+  for (int i = 0; i < 2; i++) { /* too many entries; too little memory */
+    fmm_gpu_plan_destroy(&f.plan);
+    request.most_entries = i ? 0 : f.lists.u.n_entries - 1, request.memory_cap = i ? least : 0;
+    assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+    assert_true(fmm_gpu_plan_falls_back(f.plan) && fmm_gpu_plan_device_bytes(f.plan) < both);
+    check_phase(&f, &fmm_ulist_reference, f.potential, f.n_potential);
+  }
+  fmm_gpu_plan_destroy(&f.plan);
+  request.most_entries = f.lists.u.n_entries, request.memory_cap = 0;
+  assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+  assert_false(fmm_gpu_plan_falls_back(f.plan));
+  check_phase(&f, &fmm_ulist_reference, f.potential, f.n_potential);
+  release(&f);
+}
+
 /* All of an execution but W, X, which this tree has not; fetches the potentials. */
 static void run_in_order(fixture *f, const fmm_phase order[4]) {
   for (int64_t i = 0; i < f->n_potential; i++) f->fetched[i] = NAN;
@@ -400,6 +426,7 @@ int main(void) {
       cmocka_unit_test(tiles_that_are_too_tight_for_float_are_done_in_double),
       cmocka_unit_test(v_with_spectra_in_single_precision_keeps_six_digits),
       cmocka_unit_test(v_in_slabs_gives_the_same_bits),
+      cmocka_unit_test(u_falls_back_to_one_direction_where_there_is_no_room),
       cmocka_unit_test(u_beside_the_far_chain_gives_the_same_bits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

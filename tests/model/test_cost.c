@@ -117,6 +117,20 @@ static void gradients_take_their_measured_factor_but_for_launches(void **state) 
   assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, 1e9 / 12.8e9 + 3e-6, 1e-12);
 }
 
+/* With a Newton step a GPU's potentials in double are summed in both directions, with a third-order step one way. */
+static void u_on_the_gpu_is_priced_one_way_where_the_step_is_of_third_order(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  fmm_counts c = counts();
+  fmm_cost_table t, one_way;
+  c.same_points = 1, c.n_leaves = 64;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  c.third_order = 1;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &one_way);
+  assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s < 0.8 * one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s);
+  assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][1].limit_s == one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][1].limit_s);
+  assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s == one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s);
+}
+
 /* In either precision: only its spectra are in single. */
 static void v_on_the_gpu_is_priced_in_its_own_form_and_in_double(void **state) {
   fmm_machine m = machine("xeon16-h200");
@@ -184,6 +198,7 @@ int main(void) {
                                      cmocka_unit_test(a_phase_without_work_costs_nothing),
                                      cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst),
                                      cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),
+                                     cmocka_unit_test(u_on_the_gpu_is_priced_one_way_where_the_step_is_of_third_order),
                                      cmocka_unit_test(u_in_both_directions_is_priced_by_what_they_share),
                                      cmocka_unit_test(gradients_take_their_measured_factor_but_for_launches),
                                      cmocka_unit_test(v_on_the_gpu_is_priced_in_its_own_form_and_in_double),

@@ -97,13 +97,15 @@ static void memory_is_the_sum_of_the_arrays(void **state) {
   assert_true(on_cpu > 0 && f.workspace == 0); /* the CPU has no part */
   double matrix = 8 * 160 * 160, parents = boxes - 32768, entries = c.total[FMM_PHASE_ULIST].entries; /* 152 rows padded to 160, 152 columns to 160 */
   double u_parts = 0.5 * (entries - 32768) * (8 * 32 + 32); /* of each pair of leaves a value a point of one of them */
-  double rest = u_parts + n * 40 + n * 32 + boxes * 56 + entries * 20 + 5 * boxes * 152 * 8 + 2 * 32768 * 152 * 8.0 + 20 * matrix + 16 * 343 * 6 * 121 + parents * 172;
-  assert_true(fabs(f.device / (rest + 2 * 16 * 8 * 6 * 121 * parents) - 1) < 1e-12);
+  double units = 8 * n + 4 * 32768; /* L2P: a record for two targets */
+  double rest = units + n * 40 + n * 32 + boxes * 56 + entries * 20 + 5 * boxes * 152 * 8 + 2 * 32768 * 152 * 8.0 + 20 * matrix + 16 * 343 * 6 * 121 + parents * 172;
+  assert_true(fabs(f.device / (u_parts + rest + 2 * 16 * 8 * 6 * 121 * parents) - 1) < 1e-12);
   assert_true(fabs(f.device_least / (rest + 2 * 16 * 8 * 1 * 121 * parents + 8 * 8 * 152 * parents) - 1) < 1e-12); /* and sums between slabs */
   c.same_points = 0;
-  double arrays = f.host - f.workspace;
+  assert_true(f.set_up > 32 * 0.5 * (entries - 32768) && f.set_up < 2000 * 32768.0); /* pairs' records and less than 2 KB a leaf */
+  double arrays = f.host - f.workspace - f.set_up;
   fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, everywhere, &f);
-  assert_true(fabs(f.host - f.workspace - arrays - n * 32) < 1); /* bytes */
+  assert_true(fabs(f.host - f.workspace - f.set_up - arrays - n * 32) < 1); /* bytes */
 }
 
 /* Mates and halos are there only where the CPU sums pairs in both directions: Laplace, but not Stokes with gradient. */
@@ -119,6 +121,30 @@ static void only_pairs_summed_in_both_directions_have_halos(void **state) {
   assert_true(f.workspace == 0);
 }
 
+/* Pairs take their parts by the tiles that leaves are cut into, which grow with their points; none where a third-order step is taken, or entries are too many. */
+static void parts_of_pairs_grow_with_the_leaves_and_follow_the_tolerance(void **state) {
+  static const double u_on_gpu[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1};
+  double before = 0;
+  for (int points = 270; points <= 400; points += 2) {
+    fmm_counts c = full_tree((int64_t)points * 32768, 5, 6);
+    fmm_footprint one_way, f;
+    c.same_points = c.third_order = 1;
+    fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, u_on_gpu, &one_way);
+    c.third_order = 0;
+    fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, u_on_gpu, &f);
+    double pairs = 0.5 * (c.total[FMM_PHASE_ULIST].entries - 32768), tiles = (f.device - one_way.device) / (pairs * (8.0 * points + 32));
+    assert_true(tiles >= 1 && tiles < 4 && f.device_least == one_way.device_least && f.set_up > one_way.set_up);
+    if (before > 0) assert_true(fabs(tiles - before) < 0.2); /* no steps */
+    before = tiles;
+    c.total[FMM_PHASE_ULIST].entries = 3e9;
+    fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, u_on_gpu, &f);
+    c.third_order = 1;
+    fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, u_on_gpu, &one_way);
+    assert_true(f.device == one_way.device);
+  }
+  assert_true(before > 1.5);
+}
+
 static void a_tree_without_far_field_has_no_expansions(void **state) {
   static const double nowhere[FMM_N_PHASES];
   fmm_counts c = full_tree(100, 0, 6);
@@ -129,6 +155,7 @@ static void a_tree_without_far_field_has_no_expansions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_chosen_schedule_is_the_best_of_the_list),
+                                     cmocka_unit_test(parts_of_pairs_grow_with_the_leaves_and_follow_the_tolerance),
                                      cmocka_unit_test(a_named_schedule_tunes_the_tree_for_itself),
                                      cmocka_unit_test(fewer_threads_change_times_but_no_choice),
                                      cmocka_unit_test(what_does_not_fit_on_the_gpu_runs_elsewhere_or_is_refused),
