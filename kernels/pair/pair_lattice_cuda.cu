@@ -39,7 +39,8 @@ struct job {
   const fmm_cuda_run *run;
   const double *point[3], *density, *center[3], *half, *equivalent; /* point: sources, or targets */
   double radius, *out, *partial;
-  int64_t tiles, unit_begin, unit_stop;
+  int64_t tiles, first, unit_begin, unit_stop; /* first: that a warp takes alone */
+  unsigned shared;
   int add;
 };
 
@@ -76,15 +77,11 @@ __device__ __forceinline__ void add_source(const double *from, const int (&a)[la
   }
 }
 
-/* SHARE: warps a tile. */
+/* A tile onto its surface, by SHARE warps, whose rooms begin at `staged`; warp: which of them. */
 template <int P, int SHARE>
-__global__ void __launch_bounds__(THREADS) onto_surfaces(const job a) {
+__device__ __forceinline__ void onto_surface(const job &a, const fmm_cuda_tile &tile, double (*staged)[32 * lattice<P>::PITCH], int warp) {
   typedef lattice<P> S;
-  __shared__ __align__(16) double staged[WARPS][32 * S::PITCH];
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, own = lane % S::LANES;
-  const int64_t number = SHARE == 1 ? (int64_t)blockIdx.x * WARPS + warp : blockIdx.x;
-  if (SHARE == 1 && number >= a.tiles) return;
-  const fmm_cuda_tile tile = a.tile[a.order ? a.order[number] : number];
+  const int lane = threadIdx.x & 31, own = lane % S::LANES;
   const double center[3] = {a.center[0][tile.box], a.center[1][tile.box], a.center[2][tile.box]}, radius = a.radius * a.half[tile.box];
   double *mine = staged[warp];
   double sum[S::RUNS][S::RUN] = {};
@@ -144,6 +141,19 @@ __global__ void __launch_bounds__(THREADS) onto_surfaces(const job a) {
     }
     out[i] = a.add ? out[i] + 0.5 * f : 0.5 * f;
   }
+}
+
+/* Blocks of one tile, a.shared of them, then of a warp a tile; those that are for the other kind are passed over. */
+template <int P>
+__global__ void __launch_bounds__(THREADS) onto_surfaces(const job a) {
+  __shared__ __align__(16) double staged[WARPS][32 * lattice<P>::PITCH];
+  const int warp = threadIdx.x >> 5, shared = blockIdx.x < a.shared;
+  const int64_t number = shared ? blockIdx.x : a.first + ((int64_t)blockIdx.x - a.shared) * WARPS + warp;
+  if (number >= a.tiles) return;
+  const fmm_cuda_tile tile = a.tile[a.order ? a.order[number] : number];
+  if (shared != (tile.lanes_log2 > 5)) return;
+  if (shared) onto_surface<P, WARPS>(a, tile, staged, warp);
+  else onto_surface<P, 1>(a, tile, staged + warp, 0);
 }
 
 /* Values [0, N) from an address that is aligned for pairs where N is even. */
@@ -295,9 +305,9 @@ __global__ void __launch_bounds__(THREADS) list_units(const fmm_cuda_tile *tile,
 }
 
 typedef void sums_kernel(const job);
-struct kernels_of { sums_kernel *onto, *onto_shared, *from; };
+struct kernels_of { sums_kernel *onto, *from; };
 template <int P>
-constexpr kernels_of kernels() { return kernels_of{onto_surfaces<P, 1>, onto_surfaces<P, WARPS>, from_surfaces<P>}; }
+constexpr kernels_of kernels() { return kernels_of{onto_surfaces<P>, from_surfaces<P>}; }
 
 kernels_of find_kernels(int order) {
   switch (order) {
@@ -341,11 +351,11 @@ cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *j) {
   kernels_of k = find_kernels(p->order);
   job a = job_of(j);
   if (j->sum == FMM_SUM_P2M || j->sum == FMM_SUM_X) {
-    int64_t tiles = j->tile_end - j->tile_begin;
+    const int64_t tiles = j->tile_end - j->tile_begin, whole = tiles == s->n_tiles;
     a.tile += j->tile_begin, a.tiles = tiles;
-    a.order = tiles == s->n_tiles ? s->d_order : NULL;
-    if (s->shared_rows) return fmm_cuda_launch(k.onto_shared, dim3((unsigned)tiles), THREADS, 0, j->stream, p->carveout, a);
-    return fmm_cuda_launch(k.onto, dim3((unsigned)((tiles + WARPS - 1) / WARPS)), THREADS, 0, j->stream, p->carveout, a);
+    a.order = whole ? s->d_order : NULL;
+    a.shared = (unsigned)(whole ? s->shared_rows : tiles), a.first = whole ? s->shared_rows : 0; /* the shared ones come first, or are anywhere among some */
+    return fmm_cuda_launch(k.onto, dim3(a.shared + (unsigned)((tiles - a.first + WARPS - 1) / WARPS)), THREADS, 0, j->stream, p->carveout, a);
   }
   a.unit_begin = j->tile_begin ? s->unit_end[j->tile_begin - 1] : 0, a.unit_stop = s->unit_end[j->tile_end - 1];
   int64_t warps = (a.unit_stop + 31) / 32 - a.unit_begin / 32;

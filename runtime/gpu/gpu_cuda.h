@@ -122,7 +122,7 @@ typedef struct fmm_cuda_sums {
   fmm_cuda_joint *joint, *d_joint;
   double *d_partial;
   int lattice;                       /* by the kernels for points and surfaces (kernels/pair/pair_lattice_cuda.cu): a tile a row, or a part of one */
-  int shared_rows;                   /* those onto surfaces: four warps a row */
+  int shared_rows;                   /* those onto surfaces: tiles that four warps take (lanes_log2 is 7, else 5), the first in the order */
   int64_t n_units;                   /* those from surfaces: FMM_LATTICE_TARGETS targets of one tile each, a lane's; tile by tile */
   int32_t *unit_end, *d_unit_end;    /* past each tile's last unit; the host's is kept */
   fmm_cuda_unit *d_unit;

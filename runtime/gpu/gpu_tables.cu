@@ -138,13 +138,45 @@ void cut_row(const fmm_cuda_sums *s, int64_t count, int cap, int most, int64_t *
   else fmm_pair_shape_tiles(count, cap, most, tiles, lanes_log2, per_lane);
 }
 
+/* Sums onto surfaces: a warp a tile where there are many, but four to those that would outlast the others' share. */
+fmm_status deal_lattice(fmm_cuda_sums *s, fmm_cuda_sum which) {
+  int64_t total = 0, most = s->n_tiles < MANY_ROWS ? 0 : INT64_MAX;
+  if (which == FMM_SUM_X) {
+    for (int64_t i = 0; i < s->n_tiles; i++) total += work_of(s, &s->tile[i]);
+    most = total / (2 * MANY_ROWS); /* some two rounds of an H200's warps */
+  }
+  for (int64_t i = 0; i < s->n_tiles; i++) {
+    const int shared = work_of(s, &s->tile[i]) > most;
+    s->tile[i].lanes_log2 = shared ? 7 : 5;
+    s->shared_rows += shared;
+  }
+  return which == FMM_SUM_X ? order_tiles(s) : FMM_OK;
+}
+
+/* Of rows whose only entry is their own box. */
+fmm_status build_own(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, const rows_of_sum *q, int cap, int most) {
+  fmm_cuda_sums *s = &p->sums[which];
+  s->n_ranges = q->n_rows;
+#pragma omp parallel for num_threads(p->threads) schedule(static) if (q->n_rows > MANY_ROWS)
+  for (int64_t r = 0; r < q->n_rows; r++) {
+    const int32_t box = q->row[r];
+    int64_t count = targets_of(p, tree, q, r), first = q->surface_targets ? 0 : tree->target_begin[box], tiles;
+    int lanes_log2, per_lane;
+    if (q->surface_sources) s->box[r] = box;
+    else s->range[r] = fmm_cuda_range{tree->source_begin[box], (int32_t)(tree->source_end[box] - tree->source_begin[box]), 1};
+    cut_row(s, count, cap, most, &tiles, &lanes_log2, &per_lane);
+    fmm_cuda_tile row = {r, 0, -1, 1, 0, box, q->slot_is_row ? (int32_t)r : box, lanes_log2, per_lane, 0};
+    add_tiles(p, s, &row, first, count, tiles, 1, s->row_tile[r]);
+  }
+  return !s->lattice ? FMM_OK : q->surface_sources ? list_units(p, s) : deal_lattice(s, which);
+}
+
 fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, const rows_of_sum *q) {
   fmm_cuda_sums *s = &p->sums[which];
   int64_t n_entries = q->offset ? q->offset[q->n_rows] : q->n_rows, n_tiles = 0, n_joints = 0, tiles, share = fair_share(p, tree, q);
   int cap = cap_of(p, tree, q), most = fmm_cuda_pair_most(p, which), lanes_log2, per_lane;
   s->n_rows = q->n_rows;
   s->lattice = fmm_cuda_lattice_serves(p, which);
-  s->shared_rows = which == FMM_SUM_X || q->n_rows < MANY_ROWS;
   FMM_TRY(FMM_ALLOCATE(&s->row_tile, q->n_rows + 1, "GPU tile offsets"));
   FMM_TRY(FMM_ALLOCATE(&s->row_joint, q->n_rows + 1, "GPU tile offsets"));
   for (int64_t r = 0; r < q->n_rows; r++) {
@@ -159,6 +191,7 @@ fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, 
   if (n_joints) FMM_TRY(FMM_ALLOCATE(&s->joint, n_joints, "GPU tiles that are cut"));
   if (q->surface_sources) FMM_TRY(FMM_ALLOCATE(&s->box, n_entries, "GPU source boxes"));
   else FMM_TRY(FMM_ALLOCATE(&s->range, n_entries, "GPU source ranges"));
+  if (!q->offset) return build_own(p, which, tree, q, cap, most);
   for (int64_t r = 0; r < q->n_rows; r++) {
     int64_t count = targets_of(p, tree, q, r), first = q->surface_targets ? 0 : tree->target_begin[q->row[r]], range_begin = s->n_ranges;
     row_ranges(s, tree, q, r);
@@ -168,8 +201,8 @@ fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, 
     add_tiles(p, s, &row, first, count, tiles, parts_of(s, q, r, tiles ? (count + tiles - 1) / tiles : 0, share), s->row_tile[r]);
     s->n_precise += tight * (s->row_tile[r + 1] - s->row_tile[r]);
   }
-  if (s->lattice && q->surface_sources) return list_units(p, s);
-  return is_unequal(q) || (s->lattice && which == FMM_SUM_X) ? order_tiles(s) : FMM_OK;
+  if (s->lattice) return q->surface_sources ? list_units(p, s) : deal_lattice(s, which);
+  return is_unequal(q) ? order_tiles(s) : FMM_OK;
 }
 
 rows_of_sum from_rows(const fmm_rows *rows) {
