@@ -192,6 +192,7 @@ static void columns_in_one_pass_match_single_ones(void **context) {
       double *all = values_of(p.n * width * COLUMNS), *potential = values_of(rows * COLUMNS), *slope = values_of(3 * rows * COLUMNS);
       assert_ok(fmm_generate_densities("signed", p.n * width * COLUMNS, 9, all, 1));
       p.options.n_columns = COLUMNS;
+      p.options.precision = gradient ? FMM_PRECISION_DOUBLE : FMM_PRECISION_MIXED; /* the model may choose one for columns and another for one of them */
       plan_for(&p, FMM_SCHEDULE_GPU);
       assert_ok(fmm_plan_execute(p.plan, all, potential, gradient ? slope : NULL));
       p.options.n_columns = 1;
