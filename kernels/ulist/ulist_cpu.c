@@ -168,7 +168,7 @@ static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
       for (int64_t row = row_begin; row < row_end; row++) find_leaf(&w, (int32_t)row);
     }
 #pragma omp for schedule(dynamic, 1)
-    for (int32_t group = 0; group < w.groups->n_groups; group++) sum_group(w, group);
+    for (int32_t k = 0; k < w.groups->n_groups; k++) sum_group(w, w.groups->order[k]);
     if (w.both) {
 #pragma omp for schedule(static)
       for (int64_t row = row_begin; row < row_end; row++) add_halos(&w, (int32_t)row);

@@ -2,7 +2,7 @@
  * A group is a run of neighbouring leaves (rows are in Morton order) with about 1/128 of the points, fixed by the tree alone; one thread
  * sums a group, so that its leaves may write onto each other. Of two leaves in different groups the one with the lower row sums both
  * directions too, and puts what it has for the other into its group's halo: a copy of the values of all outside leaves that the group
- * reaches so. When all groups are done, every leaf adds what the halos hold for it, in the order of the groups: the same bits for any number of threads. */
+ * reaches so. Groups are begun in the order of their work, the largest first, so that threads end together: the first of the curve do more of the pairs than the last. When all groups are done, every leaf adds what the halos hold for it, in the order of the groups: the same bits for any number of threads. */
 #ifndef FMM_ULIST_GROUPS_H
 #define FMM_ULIST_GROUPS_H
 #include "runtime/lists.h"
@@ -13,6 +13,7 @@ typedef struct fmm_ulist_part { int32_t group, place; /* its first point among t
 typedef struct fmm_ulist_groups {
   int32_t n_groups;
   int32_t *begin;       /* n_groups + 1: first row of each */
+  int32_t *order;       /* n_groups: by falling work */
   int32_t *mate;        /* one an entry of lists->u: row of the entry's leaf where that has this row's leaf in its list; else -1 */
   int32_t *place;       /* one an entry: the mate's first point in the halo of this row's group, where it is in a later group */
   int64_t *halo_begin;  /* n_groups + 1: first halo point of each group */
