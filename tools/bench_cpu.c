@@ -4,7 +4,9 @@
  *   write=FILE  puts the case there, for programs to compare with: int64 n, samples; points n x 3, densities n, int64 rows[samples], then at those
  *               rows the exact potential sum q/r and its gradient (samples x 3); doubles, this machine's byte order
  *   read=FILE   takes the case from there, direct sums included
- *   rates=LEAF  adds the rates of U's kernels with leaves of so many points in cache (bench_pair_rates.h)
+ *   rates=LEAF  adds the rates of U's kernels with leaves of so many points in cache (bench_pair_rates.h). As rates grow with leaves, take what is nearest to
+ *               the tree's own, points_per_leaf. They are timed before and after every timed evaluation too, by as many threads: of_cache is the evaluation's
+ *               rate of U over the mean of those two, which a machine whose speed changes within seconds hardly moves.
  *   serve=1     after the warm-up prints the line and then executes once for every line of standard input, printing its seconds: two programs
  *               are raced by asking them in turns. */
 #include <jansson.h>
@@ -39,6 +41,7 @@ typedef struct bench {
   double *exact, *exact_gradient; /* at rows: samples, samples x 3 */
   fmm_plan *plan;
   double total_s[MAX_RUNS], phase_s[FMM_N_PHASES][MAX_RUNS], around_s[MAX_RUNS]; /* around: gathering, checking and scattering */
+  double u_rate[MAX_RUNS], of_cache[MAX_RUNS]; /* of the U list, interactions a second, and over that of its kernels in cache */
 } bench;
 
 static double number_of(int argc, char **argv, const char *key, double otherwise) {
@@ -80,6 +83,7 @@ static fmm_status read_options(bench *b, int argc, char **argv) {
   o->profile_path = fmm_bench_value(argc, argv, "profile", NULL);
   o->scale = 1; /* plain sums, as in the case file */
   FMM_TRY(fmm_pair_info_find(o->kernel, &b->pair));
+  if (b->rates && o->schedule != FMM_SCHEDULE_CPU) return FMM_FAIL(FMM_ERR_ARGUMENT, "rates=%d are of CPU cores and of U there: leave out schedule=auto or rates=", b->rates);
   if ((b->read || b->write) && b->pair->components > 1)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "%s holds one density a point and kernel %s takes %d: leave out read= and write=, or take a kernel of one component", b->read ? b->read : b->write, o->kernel, b->pair->components);
   return FMM_OK;
@@ -197,13 +201,45 @@ static fmm_status execute_once(bench *b, int run) {
   return FMM_OK;
 }
 
+/* As the U list prepares its sums. */
+static fmm_pair_sum u_sum(const bench *b) {
+  const fmm_state *state = &b->plan->setup->state;
+  fmm_pair_sum sum;
+  fmm_pair_sum_prepare(&sum, state->pair, state->params, 1, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
+  fmm_pair_sum_allow_coarse(&sum);
+  return sum;
+}
+
+/* Of U's kernels in cache, by the evaluation's threads, bound as there. */
+static fmm_status time_kernels(const bench *b, int both, double seconds, fmm_pair_rate *rate) {
+  fmm_pair_sum sum = u_sum(b);
+  fmm_plan_bind(b->plan, b->n, b->n);
+  fmm_status status = fmm_bench_pair_rate(&sum, both, b->rates, b->plan->threads, seconds, rate);
+  fmm_binding_end(b->plan->binding);
+  return status;
+}
+
+/* An evaluation between two timings of the kernels that its U list takes. */
+static fmm_status execute_between_rates(bench *b, int run) {
+  const double seconds = 0.004; /* long against waking threads, short against an evaluation */
+  fmm_pair_sum sum = u_sum(b);
+  fmm_pair_rate before, after;
+  int both = fmm_pair_sum_prefers_both(&sum);
+  FMM_TRY(time_kernels(b, both, seconds, &before));
+  FMM_TRY(execute_once(b, run));
+  FMM_TRY(time_kernels(b, both, seconds, &after));
+  b->u_rate[run] = b->plan->setup->counts.total[FMM_PHASE_ULIST].pairs / b->phase_s[FMM_PHASE_ULIST][run];
+  b->of_cache[run] = b->u_rate[run] / (0.5 * (before.middle + after.middle));
+  return FMM_OK;
+}
+
 static fmm_status measure(bench *b) {
   FMM_TRY(FMM_ALLOCATE(&b->potential, b->n * b->pair->outputs, "potentials"));
   if (b->options.gradient) FMM_TRY(FMM_ALLOCATE(&b->gradient, 3 * b->n * b->pair->outputs, "gradients"));
   FMM_TRY(fmm_plan_create(&b->plan, &b->options));
   FMM_TRY(fmm_plan_set_points(b->plan, b->n, b->points, NULL, 0, NULL));
   FMM_TRY(execute_once(b, 0)); /* the warm-up; the only one when no runs are asked */
-  for (int run = 0; run < b->runs && !b->serve; run++) FMM_TRY(execute_once(b, run));
+  for (int run = 0; run < b->runs && !b->serve; run++) FMM_TRY(b->rates ? execute_between_rates(b, run) : execute_once(b, run));
   return FMM_OK;
 }
 
@@ -221,6 +257,26 @@ static double relative_error(int64_t n, const int64_t *rows, int width, const do
 
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
+/* V's multiply-adds a second, over the phase's whole time, transforms and what else included, and as a fraction of the profile's peak in V's precision:
+ *   usual   8 flops for each true pair of boxes (`pairs`), frequency and pair of components: what a product of spectra box by box takes. Frequencies are
+ *           those of the half that Hermitian symmetry leaves, which are the ones multiplied: (2p-1)^2 (p-1) + (2p-1) p
+ *   done    what the products really do: 27 sums for the 64 pairs of two families of siblings, absent and adjacent children included; without the padding of vectors
+ *           and without transforms (`flops` has these). */
+static void add_vlist_rates(const bench *b, double seconds, json_t *phase) {
+  const fmm_setup *setup = b->plan->setup;
+  const fmm_count_case what = {.pair = b->pair, .order = setup->counts.order, .n_columns = 1, .gradient = b->options.gradient};
+  const fmm_work *work = &setup->counts.total[FMM_PHASE_VLIST];
+  fmm_machine machine = b->plan->machine;
+  fmm_machine_use_units(&machine, FMM_DEVICE_CPU, b->plan->threads);
+  fmm_vlist_work v = fmm_vlist_work_of(&what);
+  double peak = machine.device[FMM_DEVICE_CPU].fma_flops_per_s[setup->state.precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE].value;
+  double components = b->pair->equivalent_components, usual = 8 * work->pairs * v.frequencies * components * components, done = work->entries * v.block_flops;
+  json_object_set_new(phase, "frequencies", number(v.frequencies));
+  json_object_set_new(phase, "peak_flops_per_s", number(peak));
+  json_object_set_new(phase, "usual", json_pack("{s:f, s:o, s:o}", "flops", usual, "flops_per_s", number(usual / seconds), "of_peak", number(usual / seconds / peak)));
+  json_object_set_new(phase, "done", json_pack("{s:f, s:o, s:o}", "flops", done, "flops_per_s", number(done / seconds), "of_peak", number(done / seconds / peak)));
+}
+
 static json_t *phases_object(bench *b, const fmm_plan_info *info, int runs) {
   static const char *const precisions[] = {"auto", "double", "mixed", "single"};
   json_t *phases = json_object();
@@ -231,6 +287,7 @@ static json_t *phases_object(bench *b, const fmm_plan_info *info, int runs) {
                                                               "limit_s", number(info->phase_limit_s[p]), "precision", precisions[info->precision[p]], "pairs", work->pairs,
                                                               "flops", work->flops, "bytes", work->bytes));
   }
+  if (info->schedule == FMM_SCHEDULE_CPU && info->order) add_vlist_rates(b, fmm_bench_median(runs, b->phase_s[FMM_PHASE_VLIST]), json_object_get(phases, fmm_phase_names[FMM_PHASE_VLIST]));
   json_object_set_new(phases, "gather_scatter", json_pack("{s:o}", "seconds", number(fmm_bench_median(runs, b->around_s))));
   return phases;
 }
@@ -255,15 +312,24 @@ static json_t *case_object(const bench *b) {
                    o->kernel, "tolerance", o->tolerance, "gradient", o->gradient);
 }
 
-/* As the U list prepares its sums. */
-static fmm_status add_rates(const bench *b, json_t *line) {
-  const fmm_state *state = &b->plan->setup->state;
-  fmm_pair_sum sum;
-  fmm_pair_rates rates;
-  fmm_pair_sum_prepare(&sum, state->pair, state->params, 1, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
-  fmm_pair_sum_allow_coarse(&sum);
-  FMM_TRY(fmm_bench_pair_rates(&sum, b->rates, state->threads, &rates));
-  json_object_set_new(line, "pair_rates", json_pack("{s:i, s:f, s:f}", "leaf", b->rates, "one_direction", rates.one_direction, "both_directions", rates.both_directions));
+/* Sorts values. */
+static json_t *spread_object(int runs, double *values) {
+  double middle = fmm_bench_median(runs, values);
+  return json_pack("{s:o, s:o, s:o}", "median", number(middle), "min", number(values[0]), "max", number(values[runs - 1]));
+}
+
+static fmm_status add_rates(bench *b, int runs, json_t *line) {
+  const double seconds = 0.05;
+  fmm_pair_sum sum = u_sum(b);
+  fmm_pair_rate one, both = {0};
+  FMM_TRY(time_kernels(b, 0, seconds, &one));
+  if (fmm_pair_sum_can_add_both(&sum)) FMM_TRY(time_kernels(b, 1, seconds, &both));
+  json_t *rates = json_pack("{s:i, s:f, s:f, s:s}", "leaf", b->rates, "one_direction", one.best, "both_directions", both.best, "taken", fmm_pair_sum_prefers_both(&sum) ? "both_directions" : "one_direction");
+  if (b->runs > 0 && !b->serve) {
+    json_object_set_new(rates, "ulist", number(fmm_bench_median(runs, b->u_rate)));
+    json_object_set_new(rates, "of_cache", spread_object(runs, b->of_cache));
+  }
+  json_object_set_new(line, "pair_rates", rates);
   return FMM_OK;
 }
 
@@ -273,6 +339,7 @@ static fmm_status report(bench *b) {
   FMM_TRY(fmm_plan_get_info(b->plan, &info));
   json_t *line = json_pack("{s:o, s:i, s:i, s:f, s:i, s:I, s:i, s:s}", "case", case_object(b), "order", info.order, "leaf", info.leaf_size, "root", info.root_scale, "threads",
                            info.threads, "leaves", (json_int_t)info.n_leaves, "levels", info.n_levels, "plan_id", info.plan_id);
+  json_object_set_new(line, "points_per_leaf", number((double)b->n / (double)info.n_leaves));
   json_object_set_new(line, "compiler", json_string(compiler));
   json_object_set_new(line, "simd", json_string(fmm_simd_name(fmm_simd_level())));
   if (b->samples) json_object_set_new(line, "error", number(relative_error(b->samples, b->rows, 1, b->potential, b->exact)));
@@ -283,7 +350,7 @@ static fmm_status report(bench *b) {
   json_object_set_new(line, "phases", phases_object(b, &info, runs));
   json_object_set_new(line, "setup_s", setup_object(b, &info));
   json_object_set_new(line, "memory", memory_object(b, &info));
-  fmm_status status = b->rates ? add_rates(b, line) : FMM_OK;
+  fmm_status status = b->rates ? add_rates(b, runs, line) : FMM_OK;
   char *text = json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(5));
   json_decref(line);
   if (status != FMM_OK) free(text);

@@ -1,13 +1,13 @@
 /* Rates of the U list's kernels in cache (bench_pair_rates.h). */
 #include "tools/bench_pair_rates.h"
 
-#include <math.h>
 #include <omp.h>
 
 #include "runtime/generate.h"
 #include "runtime/memory.h"
+#include "tools/bench_options.h"
 
-enum { NEIGHBOURS = 6, ROUNDS = 200, SUMS = 50 };
+enum { NEIGHBOURS = 6, MOST_ROUNDS = 1000, INTERACTIONS = 1000000 }; /* of a round, or one call */
 
 /* A leaf at the origin's corner and neighbours in a row beside it, as they lie in sorted points: planes of all, x shifted by the leaf's number. */
 typedef struct leaves {
@@ -51,35 +51,39 @@ static void sum_both_directions(const leaves *l, const fmm_pair_sum *sum) {
   fmm_pair_sum_add_both(sum, &own, 1, &others);
 }
 
-/* The most interactions a second of one thread; all threads work meanwhile. */
-static double best_rate(const leaves *l, const fmm_pair_sum *sum, int both) {
-  double least = INFINITY;
-  for (int round = 0; round < ROUNDS; round++) {
-    double start = omp_get_wtime();
-    for (int k = 0; k < SUMS; k++) both ? sum_both_directions(l, sum) : sum_one_direction(l, sum);
-    least = fmin(least, omp_get_wtime() - start);
+/* Interactions a second of one thread; all threads work meanwhile. A first round warms the caches. */
+static fmm_pair_rate rate_of(const leaves *l, const fmm_pair_sum *sum, int both, double seconds) {
+  double interactions = (both ? 2.0 : 1.0) * l->leaf * (double)(l->n - l->leaf), taken[MOST_ROUNDS], start = omp_get_wtime(), now = start;
+  int calls = 1 + (int)(INTERACTIONS / interactions), rounds = 0;
+  for (int round = -1; round < 1 || (round < MOST_ROUNDS && now - start < seconds); round++) {
+    double begin = omp_get_wtime();
+    for (int k = 0; k < calls; k++) both ? sum_both_directions(l, sum) : sum_one_direction(l, sum);
+    now = omp_get_wtime();
+    if (round >= 0) taken[rounds++] = now - begin;
   }
-  return (both ? 2.0 : 1.0) * SUMS * l->leaf * (double)(l->n - l->leaf) / least;
+  double middle = fmm_bench_median(rounds, taken);
+  return (fmm_pair_rate){.best = calls * interactions / taken[0], .middle = calls * interactions / middle};
 }
 
-fmm_status fmm_bench_pair_rates(const fmm_pair_sum *sum, int leaf_size, int threads, fmm_pair_rates *rates) {
-  double one = 0, both = 0;
+fmm_status fmm_bench_pair_rate(const fmm_pair_sum *sum, int both, int leaf_size, int threads, double seconds, fmm_pair_rate *rate) {
+  double best = 0, middle = 0;
   fmm_status failed = FMM_OK;
   if (leaf_size < 1 || leaf_size > FMM_BENCH_MOST_LEAF)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "leaves of %d points; rates are measured of 1 to %d", leaf_size, FMM_BENCH_MOST_LEAF);
-#pragma omp parallel num_threads(threads) reduction(+ : one, both)
+#pragma omp parallel num_threads(threads) reduction(+ : best, middle)
   {
     leaves l;
     fmm_status status = make_leaves(&l, sum, leaf_size);
 #pragma omp barrier
-    if (status == FMM_OK) one = best_rate(&l, sum, 0);
-#pragma omp barrier
-    if (status == FMM_OK && fmm_pair_sum_can_add_both(sum)) both = best_rate(&l, sum, 1);
+    if (status == FMM_OK) {
+      fmm_pair_rate own = rate_of(&l, sum, both, seconds);
+      best = own.best, middle = own.middle;
+    }
     FMM_FREE(&l.x);
 #pragma omp critical
     if (status != FMM_OK) failed = status;
   }
   if (failed != FMM_OK) return FMM_FAIL(failed, "rates of pair sums were not measured");
-  *rates = (fmm_pair_rates){one, both};
+  *rate = (fmm_pair_rate){best, middle};
   return FMM_OK;
 }
