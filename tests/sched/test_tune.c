@@ -78,9 +78,9 @@ static void a_scale_helps_where_boxes_come_in_factors_of_eight(void **state) {
 }
 
 /* Where q and 2 q give the same tree the best scale is reached by a walk: at 4 q up from 1 (boxes not split though they hold more), or at q down from 2
- * (boxes just split). Three scales at q, as elsewhere, leave 3 to 7 % in all but the last two. */
+ * (boxes just split). Three scales at q, as elsewhere, leave 4 to 16 % here. Where neither walk begins, scales between are missed: 11 % at 19,400 points. */
 static void scales_are_walked_where_twice_the_leaf_size_gives_the_same_tree(void **state) {
-  const struct { double n; int up; } cases[] = {{19900, 1}, {20000, 1}, {1306952, 0}, {1320021, 0}, {1333221, 0}, {1751301, 0}, {2316096, 0}};
+  const struct { double n; int up; } cases[] = {{54000, 0}, {212000, 1}, {236000, 1}, {352000, 0}, {1630000, 1}, {2757000, 0}, {13100000, 1}};
   fmm_machine m = recorded_machine("h200-8-of-132");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     uniform u = {.n = cases[i].n};
