@@ -145,6 +145,7 @@ fmm_status fmm_bench_report(const fmm_bench_team *team, const fmm_bench_team *ba
   json_object_set_new(line, "points_per_leaf", number((double)team->what->n / (double)info.n_leaves));
   json_object_set_new(line, "compiler", json_string(compiler));
   json_object_set_new(line, "simd", json_string(fmm_simd_name(fmm_simd_level())));
+  json_object_set_new(line, "profile", json_string(info.profile_path)); /* "": predictions and peaks are nominal */
   add_errors(team, line);
   spread total = spread_of(runs_of(team), team->total_s);
   json_object_set_new(line, "evaluation_s", json_pack("{s:f, s:f, s:f, s:i}", "median", total.median, "min", total.min, "max", total.max, "runs", team->runs));
