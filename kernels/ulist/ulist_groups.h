@@ -1,5 +1,5 @@
 /* Groups of U-list rows, and the pairs of leaves that are summed in both directions at once.
- * A group is a run of neighbouring leaves (rows are in Morton order) with about 1/128 of the points, fixed by the tree alone; one thread
+ * A group is a run of neighbouring leaves (rows are in Morton order) with about 1/128 of the points (the last quarter's a quarter of that), fixed by the tree alone; one thread
  * sums a group, so that its leaves may write onto each other. Of two leaves in different groups the one with the lower row sums both
  * directions too, and puts what it has for the other into its group's halo: a copy of the values of all outside leaves that the group
  * reaches so. Groups are begun in the order of their work, the largest first, so that threads end together: the first of the curve do more of the pairs than the last. When all groups are done, every leaf adds what the halos hold for it, in the order of the groups: the same bits for any number of threads. */
