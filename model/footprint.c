@@ -63,29 +63,28 @@ static double device_spectra(const fmm_counts *c, const fmm_pair_info *pair, dou
 
 /* Whether sums from surfaces onto points are those of lattices (kernels/pair/pair_lattice_cuda.cu), whose lanes have two targets and a record each. */
 static int from_lattices(const fmm_counts *c, const fmm_pair_info *pair, fmm_precision precision) {
-  enum { LEAST_ORDER = 3, MOST_ORDER = 8 };
-  return pair->inverse_distance && c->n_columns == 1 && !c->gradient && !c->third_order && c->order >= LEAST_ORDER && c->order <= MOST_ORDER &&
-         (precision == FMM_PRECISION_DOUBLE || c->order > FMM_MOST_ORDER_OF_CHEAP_SUMS);
+  return pair->inverse_distance && c->n_columns == 1 && !c->gradient && !c->third_order && c->order >= FMM_LATTICE_LEAST_ORDER &&
+         c->order <= FMM_LATTICE_MOST_ORDER && (precision == FMM_PRECISION_DOUBLE || c->order > FMM_MOST_ORDER_OF_CHEAP_SUMS);
 }
 
-enum { UNIT_RECORD = 16, UNIT_TARGETS = 2 };
+enum { UNIT_RECORD = 16 };
 
 /* W's tiles that are cut (runtime/gpu/gpu_tables.cu): an order and a record a tile, and sums of their own for each part. A part has a fair share of all pairs of
  * target and box, or its tile's boxes are too few; of lattices it has two boxes. An entry's targets are in one tile, as the leaves beside small boxes are small. */
 static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
-  enum { SHARES = 4096, LEAST_SHARE = 256, RECORD = 4 + 24, MOST_TARGETS = 160, BOXES_A_LANE = 2 };
+  enum { RECORD = 4 + 24, MOST_TARGETS = 160 };
   const fmm_work *w = &c->total[FMM_PHASE_WLIST];
   if (!(gpu[FMM_PHASE_WLIST] > 0) || !(w->entries > 0)) return 0;
-  double pairs_of_boxes = w->pairs / c->n_surface, share = fmax(pairs_of_boxes / SHARES, LEAST_SHARE), parts = fmin(pairs_of_boxes / share, w->entries);
+  double pairs_of_boxes = w->pairs / c->n_surface, share = fmax(pairs_of_boxes / FMM_W_SHARES, FMM_W_LEAST_SHARE), parts = fmin(pairs_of_boxes / share, w->entries);
   double targets = fmin(pairs_of_boxes / w->entries, MOST_TARGETS), values = pair->outputs * (c->gradient ? 4 : 1) * c->n_columns, units = 0;
-  if (from_lattices(c, pair, precision[FMM_PHASE_WLIST])) parts = w->entries / BOXES_A_LANE, units = UNIT_RECORD * targets / UNIT_TARGETS;
+  if (from_lattices(c, pair, precision[FMM_PHASE_WLIST])) parts = w->entries / FMM_LATTICE_BOXES, units = UNIT_RECORD * targets / FMM_LATTICE_TARGETS;
   return parts * (8 * targets * values + units + RECORD);
 }
 
 /* L2P's lanes; half of the leaves have an odd number of targets. */
 static double device_units(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
   if (!(gpu[FMM_PHASE_DOWN] > 0) || !from_lattices(c, pair, precision[FMM_PHASE_DOWN])) return 0;
-  return UNIT_RECORD * ((double)c->n_targets / UNIT_TARGETS + 0.5 * (double)c->n_leaves / UNIT_TARGETS);
+  return UNIT_RECORD * ((double)c->n_targets / FMM_LATTICE_TARGETS + 0.5 * (double)c->n_leaves / FMM_LATTICE_TARGETS);
 }
 
 /* Tiles of a leaf, by the shapes that they will have (kernels/pair/pair_tiles.h): the mean over numbers of points as a Poisson distribution gives them, to two deviations. */

@@ -16,7 +16,6 @@
 namespace {
 enum { WARPS = 4, THREADS = 32 * WARPS, TARGETS = FMM_LATTICE_TARGETS, SURFACES = 3 /* of a warp in shared memory */ };
 constexpr unsigned ALL = 0xffffffffu, WHOLE = 0xffffffffu;
-enum { LEAST_ORDER = 3, MOST_ORDER = 8 };
 
 constexpr int run_of(int order) { return order == 3 ? 2 : order == 6 ? 5 : 4; }
 /* Runs a lane, and lanes that have runs of their own; the others repeat them for every other source. */
@@ -340,8 +339,8 @@ job job_of(const fmm_cuda_pair_job *j) {
 /* For 1/r in double with one Newton step, one column, potentials where there are points. */
 int fmm_cuda_lattice_serves(const fmm_gpu_plan *p, fmm_cuda_sum sum) {
   int to_points = sum == FMM_SUM_W || sum == FMM_SUM_L2P;
-  return sum != FMM_SUM_U && p->info->inverse_distance && p->columns == 1 && fmm_pair_newton_on_gpu(p->tolerance) && p->order >= LEAST_ORDER && p->order <= MOST_ORDER &&
-         !p->sums[sum].single && !(to_points && p->gradient);
+  return sum != FMM_SUM_U && p->info->inverse_distance && p->columns == 1 && fmm_pair_newton_on_gpu(p->tolerance) && p->order >= FMM_LATTICE_LEAST_ORDER &&
+         p->order <= FMM_LATTICE_MOST_ORDER && !p->sums[sum].single && !(to_points && p->gradient);
 }
 
 cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *j) {
@@ -372,7 +371,7 @@ cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *p, fmm_cuda_sum sum) {
 /* The surface cut into runs: always the one that covers most of what is left. Each begins at an even place of its axis, as it is read in pairs. */
 int fmm_cuda_lattice_runs(const fmm_gpu_plan *p, const int16_t *grid_surface, fmm_cuda_run *runs) {
   const int P = p->order, length = run_of(P), axis_pitch = (P + 1) / 2 * 2, stride[3] = {P * P, P, 1}, most = lanes_of(P) * runs_of(P);
-  char done[6 * (MOST_ORDER - 1) * (MOST_ORDER - 1) + 2] = {};
+  char done[6 * (FMM_LATTICE_MOST_ORDER - 1) * (FMM_LATTICE_MOST_ORDER - 1) + 2] = {};
   int n = 0;
   for (int left = p->n_surface; left > 0 && n < most; n++) {
     int best = 0;

@@ -90,7 +90,6 @@ typedef struct fmm_cuda_joint { int64_t target_begin, partial; int32_t target_co
 
 typedef struct fmm_cuda_range { int64_t begin; int32_t count, guard; } fmm_cuda_range; /* points; guard: zero distances may occur */
 
-enum { FMM_LATTICE_TARGETS = 2 };
 /* What a lane of the sums from surfaces onto points does: some targets of a tile, one after the other. */
 typedef struct fmm_cuda_unit {
   uint32_t target, partial; /* the first; where its sums go in d_partial, all ones: they are whole */

@@ -5,7 +5,7 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { MOST_RANGE = 1 << 30, ENOUGH_TILES = 1024, LEAST_SHARE = 256, BOXES_A_LANE = 2 /* of W, before another takes over */, MANY_ROWS = 4096 /* for a warp each */ };
+enum { MOST_RANGE = 1 << 30, MANY_ROWS = 4096 /* for a warp each */ };
 
 /* What the rows of one pair sum are. */
 struct rows_of_sum {
@@ -67,13 +67,13 @@ int is_unequal(const rows_of_sum *q) { return q->offset && q->surface_sources; }
 int64_t fair_share(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q) {
   int64_t total = 0;
   for (int64_t r = 0; is_unequal(q) && r < q->n_rows; r++) total += targets_of(p, tree, q, r) * (q->offset[r + 1] - q->offset[r]);
-  return total / (4 * ENOUGH_TILES) > LEAST_SHARE ? total / (4 * ENOUGH_TILES) : LEAST_SHARE;
+  return total / FMM_W_SHARES > FMM_W_LEAST_SHARE ? total / FMM_W_SHARES : FMM_W_LEAST_SHARE;
 }
 
 /* Into how many parts each of a row's tiles of so many targets is cut; each has a box at least. */
 int64_t parts_of(const fmm_cuda_sums *s, const rows_of_sum *q, int64_t r, int64_t targets, int64_t share) {
   int64_t boxes = is_unequal(q) ? q->offset[r + 1] - q->offset[r] : 1, parts = (targets * boxes + share - 1) / share;
-  if (s->lattice) parts = (boxes + BOXES_A_LANE - 1) / BOXES_A_LANE;
+  if (s->lattice) parts = (boxes + FMM_LATTICE_BOXES - 1) / FMM_LATTICE_BOXES;
   return parts < 1 ? 1 : parts < boxes ? parts : boxes;
 }
 
