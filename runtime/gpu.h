@@ -50,6 +50,10 @@ fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_request *reque
 void fmm_gpu_plan_destroy(fmm_gpu_plan **plan);
 size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan);
 size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan); /* pinned */
+/* What its making was made of, in seconds since that began; parts that ran beside one another overlap. Returns how many; they belong to the plan. */
+enum { FMM_GPU_MOST_PARTS = 24 };
+typedef struct fmm_gpu_part { const char *name; double begin_s, end_s; } fmm_gpu_part;
+int fmm_gpu_plan_parts(const fmm_gpu_plan *plan, const fmm_gpu_part **parts);
 int fmm_gpu_plan_sms(const fmm_gpu_plan *plan);           /* real number of multiprocessors used */
 /* Nonzero where U's pairs would be summed in both directions at once, but there is no room for the parts: one way then, other bits. */
 int fmm_gpu_plan_falls_back(const fmm_gpu_plan *plan);

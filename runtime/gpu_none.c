@@ -16,6 +16,7 @@ fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_request *reque
 void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) { *plan = NULL; }
 size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return 0; }
 size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return 0; }
+int fmm_gpu_plan_parts(const fmm_gpu_plan *plan, const fmm_gpu_part **parts) { return *parts = NULL, 0; }
 int fmm_gpu_plan_sms(const fmm_gpu_plan *plan) { return 0; }
 int fmm_gpu_plan_falls_back(const fmm_gpu_plan *plan) { return 0; }
 fmm_status fmm_gpu_begin(fmm_gpu_plan *plan, const double *densities, fmm_memory_space space) { return none(); }

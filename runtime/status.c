@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char error_text[1024];
-static _Thread_local char error_where[128];
+static _Thread_local char error_text[FMM_ERROR_TEXT];
+static _Thread_local char error_where[FMM_ERROR_WHERE];
 
 fmm_status fmm_fail(fmm_status status, const char *file, int line, const char *format, ...) {
   char text[sizeof error_text]; /* formatted apart: an argument may be the old text */
@@ -21,6 +21,14 @@ fmm_status fmm_fail(fmm_status status, const char *file, int line, const char *f
 }
 
 void fmm_clear_error(void) { error_text[0] = error_where[0] = 0; }
+void fmm_error_take(fmm_error *error) {
+  memcpy(error->text, error_text, sizeof error_text);
+  memcpy(error->where, error_where, sizeof error_where);
+}
+void fmm_error_give(const fmm_error *error) {
+  memcpy(error_text, error->text, sizeof error_text);
+  memcpy(error_where, error->where, sizeof error_where);
+}
 const char *fmm_last_error(void) { return error_text; }
 const char *fmm_last_error_where(void) { return error_where; }
 

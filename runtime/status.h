@@ -12,6 +12,12 @@ fmm_status fmm_fail(fmm_status status, const char *file, int line, const char *f
 const char *fmm_last_error_where(void);
 void fmm_clear_error(void);
 
+/* The latest failure of one thread, for another: where work is joined. */
+enum { FMM_ERROR_TEXT = 1024, FMM_ERROR_WHERE = 128 };
+typedef struct fmm_error { char text[FMM_ERROR_TEXT], where[FMM_ERROR_WHERE]; } fmm_error;
+void fmm_error_take(fmm_error *error);
+void fmm_error_give(const fmm_error *error);
+
 #define FMM_TRY(call)                        \
   do {                                       \
     fmm_status fmm_try_ = (call);            \

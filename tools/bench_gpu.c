@@ -1,6 +1,7 @@
 /* Times the GPU's phases on a standard case, alone and together, and checks the sum against direct sums: what the speed goals are measured with.
  * bench-gpu KEY=VALUE ...: file (points and densities) or dist, n, order, leaf, root, digits, gradient, kernel, columns, precision (double|mixed|single), densities, samples, runs, sms, threads;
- * pinned (1: host to host also from and to page-locked arrays);
+ * pinned (1: host to host also from and to page-locked arrays); setups (how often the device's plan is made, the first time with kernels that are not there yet; of the last
+ * one its parts are told); runs=0: nothing is evaluated;
  * most_ms, most_error: what device time and error must not exceed (else the exit code is 1).
  * Device time is from the first phase's start to the last one's end by CUDA events; host time is host to host around begin .. finish. */
 #include <math.h>
@@ -22,7 +23,7 @@ static const fmm_phase order_of_run[FMM_N_PHASES] = {FMM_PHASE_UP, FMM_PHASE_ULI
 typedef struct bench {
   const char *dist, *kernel, *densities, *precision, *file;
   int64_t n;
-  int order, leaf, gradient, columns, samples, runs, sms, threads, rates, pinned;
+  int order, leaf, gradient, columns, samples, runs, sms, threads, rates, pinned, setups;
   double root, tolerance, most_ms, most_error, device_ms, error;
   fmm_tree tree;
   fmm_lists lists;
@@ -60,7 +61,8 @@ static void read_options(bench *b, int argc, char **argv) {
   b->pinned = atoi(fmm_bench_value(argc, argv, "pinned", "0"));
   b->root = atof(fmm_bench_value(argc, argv, "root", "1"));
   b->tolerance = pow(10, -atof(fmm_bench_value(argc, argv, "digits", "6")));
-  if (b->runs < 1 || b->runs > MAX_RUNS) b->runs = 5;
+  b->setups = atoi(fmm_bench_value(argc, argv, "setups", "1"));
+  if (b->runs < 0 || b->runs > MAX_RUNS) b->runs = 5;
 }
 
 /* Points in *points; densities too where the file has them. */
@@ -74,6 +76,29 @@ static fmm_status make_points(bench *b, double **points, double **densities) {
   b->n = input.n;
   *points = input.points;
   *densities = input.k == 1 && b->columns == 1 ? input.densities : NULL;
+  return FMM_OK;
+}
+
+/* What was visible after tree and lists, and when its parts ran; parts of one name as from the first's beginning to the last's end. */
+static void show_parts(const bench *b) {
+  const fmm_gpu_part *part;
+  const int n = fmm_gpu_plan_parts(b->plan, &part);
+  printf("  parts of the last, ms:");
+  for (int i = 0; i < n; i++) {
+    double end = part[i].end_s;
+    if (i && !strcmp(part[i].name, part[i - 1].name)) continue;
+    for (int k = i + 1; k < n && !strcmp(part[i].name, part[k].name); k++) end = fmax(end, part[k].end_s);
+    printf("%s %s %.1f-%.1f", i ? "," : "", part[i].name, 1e3 * part[i].begin_s, 1e3 * end);
+  }
+  printf("\n");
+}
+
+/* The device's plan, once more. */
+static fmm_status make_plan(bench *b, const fmm_gpu_request *request, double *seconds) {
+  if (b->plan) fmm_gpu_plan_destroy(&b->plan);
+  const double before = now_s();
+  FMM_TRY(fmm_gpu_plan_create(&b->plan, request));
+  *seconds = now_s() - before;
   return FMM_OK;
 }
 
@@ -113,11 +138,15 @@ static fmm_status set_up(bench *b) {
   for (int i = 0; i < FMM_N_PHASES; i++) b->state.precision[i] = kinds[kind];
   if (kind == 1 && b->tolerance >= (b->gradient ? 1e-4 : 1e-6)) b->state.precision[FMM_PHASE_VLIST] = FMM_PRECISION_SINGLE; /* as runtime/precision.c */
   fmm_gpu_request request = {.state = &b->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = b->threads, .sms = b->sms};
-  double before = now_s();
-  FMM_TRY(fmm_gpu_plan_create(&b->plan, &request));
+  double gpu[MAX_RUNS] = {0};
+  int setups = b->setups < 1 ? 1 : b->setups < MAX_RUNS ? b->setups : MAX_RUNS;
+  for (int i = 0; i < setups; i++) FMM_TRY(make_plan(b, &request, &gpu[i]));
   printf("set-up: tree %.3f lists %.3f operators %.3f gpu %.3f s; device %.0f MB, %d SMs; boxes %d leaves %d levels %d\n", tree - generated, lists - tree,
-         operators - lists, now_s() - before, (double)fmm_gpu_plan_device_bytes(b->plan) / 1e6, fmm_gpu_plan_sms(b->plan), b->tree.n_boxes, b->tree.n_leaves,
-         b->tree.n_levels);
+         operators - lists, gpu[0], (double)fmm_gpu_plan_device_bytes(b->plan) / 1e6, fmm_gpu_plan_sms(b->plan), b->tree.n_boxes, b->tree.n_leaves, b->tree.n_levels);
+  printf("  visible after tree and lists: operators %.1f ms, then the device's plan", 1e3 * (operators - lists));
+  for (int i = 0; i < setups; i++) printf(" %.1f", 1e3 * gpu[i]);
+  printf(" ms\n");
+  show_parts(b);
   return FMM_OK;
 }
 
@@ -251,9 +280,10 @@ int main(int argc, char **argv) {
   if (!info.present) return fprintf(stderr, "bench-gpu: %s\n", info.reason), 77;
   if (b.rates) show_rates(b.sms);
   fmm_status status = set_up(&b);
-  if (status == FMM_OK) status = time_together(&b, "");
-  if (status == FMM_OK && b.pinned) status = time_pinned(&b);
-  if (status == FMM_OK) status = time_alone(&b);
+  if (b.runs == 0) b.samples = 0;
+  if (status == FMM_OK && b.runs) status = time_together(&b, "");
+  if (status == FMM_OK && b.runs && b.pinned) status = time_pinned(&b);
+  if (status == FMM_OK && b.runs) status = time_alone(&b);
   if (status == FMM_OK && b.samples > 0) status = check(&b);
   if (status != FMM_OK) fprintf(stderr, "bench-gpu: %s: %s (%s)\n", fmm_status_name(status), fmm_last_error(), fmm_last_error_where());
   fflush(stdout);

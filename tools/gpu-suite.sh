@@ -59,7 +59,7 @@ later() {
 }
 earlier() { cat "$work/later.$1"; return "$(cat "$work/later.$1.rc")"; }
 earlier_check() { # but for its times
-  earlier "$1" | grep -vE '^ *(set-up|last run|together|up|ulist|xlist|vlist|down|wlist|sum) '
+  earlier "$1" | grep -vE '^ *(set-up|visible after|parts of|last run|together|up|ulist|xlist|vlist|down|wlist|sum) '
   return "$(cat "$work/later.$1.rc")"
 }
 # Names and own times of the first evaluation's kernels, from the sorting of densities to that of results, and their sum.

@@ -361,10 +361,10 @@ cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *j) {
   return fmm_cuda_launch(k.from, dim3((unsigned)((warps + WARPS - 1) / WARPS)), THREADS, 0, j->stream, p->carveout, a);
 }
 
-cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *p, fmm_cuda_sum sum) {
+cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *p, fmm_cuda_sum sum, cudaStream_t stream) {
   const fmm_cuda_sums *s = &p->sums[sum];
   if (s->n_units == 0) return cudaSuccess;
-  list_units<<<(unsigned)((s->n_units + THREADS - 1) / THREADS), THREADS>>>(s->d_tile, s->d_unit_end, s->n_tiles, s->n_units, sum == FMM_SUM_W, s->d_unit);
+  list_units<<<(unsigned)((s->n_units + THREADS - 1) / THREADS), THREADS, 0, stream>>>(s->d_tile, s->d_unit_end, s->n_tiles, s->n_units, sum == FMM_SUM_W, s->d_unit);
   return cudaGetLastError();
 }
 

@@ -6,6 +6,8 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
+enum { GRAIN = 256 /* rows of a task */, LOOKED_AT = 16 /* entries at once */ };
+
 /* A row's leaf and its tiles' shape; seats: about what a source costs it, in lanes times tenths of a pair. */
 struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; };
 
@@ -14,8 +16,8 @@ struct tables {
   const fmm_rows *u;
   leaf *of;        /* row */
   int32_t *row_of; /* box; -1: none */
-  int32_t *mirror; /* entry: the one of its leaf's row that is this row's leaf; -1: none */
-  int32_t *part;   /* entry whose leaf sums the pair: the first of its parts */
+  int32_t *mate;   /* entry: whose sum it is, ALONE or ITS, or MINE: the entry of its leaf's row that is this row's leaf */
+  int32_t *link;   /* entry: its leaf's row, -1: none; of ITS, once rows are counted: the first of its parts */
   int64_t *mates, *chunks, *tiles, *joints, *values; /* before a row; n_rows + 1 */
   int64_t *parts;  /* row */
 };
@@ -37,13 +39,15 @@ void add_sources(writer *w, int64_t begin, int64_t count, int64_t partial, int32
     int take = (int)(count < w->limit - w->filled ? count : w->limit - w->filled);
     if (w->mate) {
       fmm_cuda_chunk *c = &w->chunk[w->chunks - 1];
-      w->mate[w->mates] = fmm_cuda_mate{begin, partial, take, w->filled, row, 0};
+      w->mate[w->mates] = fmm_cuda_mate{begin, partial, row, (uint16_t)take, (uint16_t)w->filled};
       c->mates++, c->filled += take, c->alone += partial < 0 ? take : 0;
     }
     w->mates++, w->held++, w->filled += take;
     begin += take, count -= take, partial += partial < 0 ? 0 : take;
   }
 }
+
+enum { ITS = -2, ALONE = -1, MINE = 0 /* and above */ };
 
 /* Whether the first row sums the pair of two. */
 int takes(const tables *t, int32_t row, int32_t other) {
@@ -52,10 +56,23 @@ int takes(const tables *t, int32_t row, int32_t other) {
   return mine != its ? mine < its : (row < other) == ((row + other) % 2 != 0);
 }
 
-enum kind { ALONE, MINE, ITS };
-kind kind_of(const tables *t, int32_t row, int64_t e) {
-  if (t->mirror[e] < 0) return ALONE;
-  return takes(t, row, t->row_of[t->u->entry[e]]) ? MINE : ITS;
+/* The entry of a row that is the leaf of another row, or -1. Rows are short and their links lie together, so that all are looked at. */
+int64_t find_link(const tables *t, int32_t row, int32_t wanted) {
+  int64_t found = -1;
+  for (int64_t e = t->u->offset[row], end = t->u->offset[row + 1]; e < end; e += LOOKED_AT) {
+    int64_t stop = e + LOOKED_AT < end ? e + LOOKED_AT : end;
+    for (int64_t i = e; i < stop; i++) found = t->link[i] == wanted ? i : found;
+    if (found >= 0) return found;
+  }
+  return -1;
+}
+
+void find_mates(tables *t, int32_t row) {
+  for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) {
+    const int32_t other = t->link[e];
+    const int64_t there = other < 0 || other == row ? -1 : find_link(t, other, row);
+    t->mate[e] = there < 0 ? ALONE : takes(t, row, other) ? (int32_t)there : ITS;
+  }
 }
 
 /* The sources of a row's tile: those for it alone, then those of pairs. tile -1: only to count them. */
@@ -63,9 +80,9 @@ void add_row(const tables *t, writer *w, int32_t row, int64_t tile) {
   const fmm_tree *tree = t->tree;
   for (int pass = 0; pass < 2; pass++)
     for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) {
-      int32_t box = t->u->entry[e], other = t->row_of[box];
-      if (kind_of(t, row, e) != (pass ? MINE : ALONE)) continue;
-      int64_t count = tree->source_end[box] - tree->source_begin[box], partial = !pass ? -1 : tile < 0 ? 0 : t->values[other] + (t->part[t->mirror[e]] + tile) * count;
+      int32_t box = t->u->entry[e], other = t->link[e];
+      if (pass ? t->mate[e] < MINE : t->mate[e] != ALONE) continue;
+      int64_t count = tree->source_end[box] - tree->source_begin[box], partial = !pass ? -1 : tile < 0 ? 0 : t->values[other] + (t->link[t->mate[e]] + tile) * count;
       add_sources(w, tree->source_begin[box], count, partial, other);
     }
 }
@@ -73,7 +90,7 @@ void add_row(const tables *t, writer *w, int32_t row, int64_t tile) {
 int64_t limit_of(const tables *t, int32_t row) {
   int64_t sources = 0;
   for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++)
-    if (kind_of(t, row, e) != ITS) sources += t->tree->source_end[t->u->entry[e]] - t->tree->source_begin[t->u->entry[e]];
+    if (t->mate[e] != ITS) sources += t->tree->source_end[t->u->entry[e]] - t->tree->source_begin[t->u->entry[e]];
   int64_t chunks = (sources + FMM_BOTH_CHUNK - 1) / FMM_BOTH_CHUNK, limit = chunks ? ((sources + chunks - 1) / chunks + 31) / 32 * 32 : FMM_BOTH_CHUNK;
   return limit < FMM_BOTH_CHUNK ? limit : FMM_BOTH_CHUNK;
 }
@@ -92,7 +109,10 @@ void count_row(tables *t, int32_t row) {
   const leaf *l = &t->of[row];
   int64_t parts = 0;
   for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++)
-    if (kind_of(t, row, e) == ITS) t->part[e] = (int32_t)parts, parts += t->of[t->row_of[t->u->entry[e]]].tiles;
+    if (t->mate[e] == ITS) {
+      const int64_t tiles = t->of[t->link[e]].tiles;
+      t->link[e] = (int32_t)parts, parts += tiles;
+    }
   writer w = {NULL, NULL, 0, 0, limit_of(t, row), 0, 0};
   t->parts[row] = parts;
   add_row(t, &w, row, -1);
@@ -116,8 +136,8 @@ fmm_status allocate(tables *t) {
   int64_t rows = t->u->n_rows, **const before[] = {&t->mates, &t->chunks, &t->tiles, &t->joints, &t->values};
   FMM_TRY(FMM_ALLOCATE(&t->of, rows, "leaves of GPU tiles"));
   FMM_TRY(FMM_ALLOCATE(&t->row_of, t->tree->n_boxes, "rows of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->mirror, t->u->n_entries, "pairs of leaves"));
-  FMM_TRY(FMM_ALLOCATE(&t->part, t->u->n_entries, "pairs of leaves"));
+  FMM_TRY(FMM_ALLOCATE(&t->mate, t->u->n_entries, "pairs of leaves"));
+  FMM_TRY(FMM_ALLOCATE(&t->link, t->u->n_entries, "pairs of leaves"));
   FMM_TRY(FMM_ALLOCATE(&t->parts, rows, "pairs of leaves"));
   for (int i = 0; i < 5; i++) FMM_TRY(FMM_ALLOCATE_ZERO(before[i], rows + 1, "GPU tile offsets"));
   return FMM_OK;
@@ -126,8 +146,8 @@ fmm_status allocate(tables *t) {
 void release(tables *t) {
   FMM_FREE(&t->of);
   FMM_FREE(&t->row_of);
-  FMM_FREE(&t->mirror);
-  FMM_FREE(&t->part);
+  FMM_FREE(&t->mate);
+  FMM_FREE(&t->link);
   FMM_FREE(&t->parts);
   FMM_FREE(&t->mates);
   FMM_FREE(&t->chunks);
@@ -136,20 +156,22 @@ void release(tables *t) {
   FMM_FREE(&t->values);
 }
 
-void find_pairs(tables *t, int threads) {
+/* The row's part in its own entries' links. */
+void link_row(tables *t, int32_t row, int cap) {
+  shape_row(t, row, cap);
+  for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) t->link[e] = t->row_of[t->u->entry[e]];
+}
+
+void find_pairs(tables *t) {
   const fmm_rows *u = t->u;
   int cap = fmm_pair_tile_cap(t->tree->targets.n);
   for (int32_t b = 0; b < t->tree->n_boxes; b++) t->row_of[b] = -1;
   for (int32_t r = 0; r < u->n_rows; r++) t->row_of[u->row[r]] = r;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 256) if (u->n_rows > 1024)
-  for (int32_t r = 0; r < u->n_rows; r++) {
-    shape_row(t, r, cap);
-    for (int64_t e = u->offset[r]; e < u->offset[r + 1]; e++) {
-      int32_t other = t->row_of[u->entry[e]];
-      t->mirror[e] = other >= 0 && other != r ? (int32_t)fmm_lists_find(u, t->tree, other, u->row[r]) : -1;
-    }
-  }
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 256) if (u->n_rows > 1024)
+#pragma omp taskloop grainsize(GRAIN)
+  for (int32_t r = 0; r < u->n_rows; r++) link_row(t, r, cap);
+#pragma omp taskloop grainsize(GRAIN)
+  for (int32_t r = 0; r < u->n_rows; r++) find_mates(t, r);
+#pragma omp taskloop grainsize(GRAIN)
   for (int32_t r = 0; r < u->n_rows; r++) count_row(t, r);
   for (int32_t r = 0; r < u->n_rows; r++) {
     t->mates[r + 1] += t->mates[r], t->chunks[r + 1] += t->chunks[r], t->tiles[r + 1] += t->tiles[r];
@@ -165,13 +187,13 @@ fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_
   t.tree = tree, t.u = u;
   s->both = 1, s->n_rows = u->n_rows;
   FMM_CHECK(allocate(&t));
-  find_pairs(&t, p->threads);
+  find_pairs(&t);
   s->n_mates = t.mates[u->n_rows], s->n_chunks = t.chunks[u->n_rows], s->n_tiles = t.tiles[u->n_rows], s->n_joints = t.joints[u->n_rows], s->n_partial = t.values[u->n_rows];
   FMM_CHECK(FMM_ALLOCATE(&s->tile, s->n_tiles, "GPU tiles"));
   FMM_CHECK(FMM_ALLOCATE(&s->mate, s->n_mates, "GPU sources of tiles"));
   FMM_CHECK(FMM_ALLOCATE(&s->chunk, s->n_chunks, "GPU sources of tiles"));
   if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU parts of leaves"));
-#pragma omp parallel for num_threads(p->threads) schedule(dynamic, 256) if (u->n_rows > 1024)
+#pragma omp taskloop grainsize(GRAIN)
   for (int32_t r = 0; r < u->n_rows; r++) fill_row(&t, s, r);
   s->row_tile = t.tiles, s->row_joint = t.joints;
   t.tiles = t.joints = NULL;

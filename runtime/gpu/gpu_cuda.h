@@ -15,6 +15,7 @@ extern "C" {
 #include "kernels/pair/pair_tiles.h"
 #include "kernels/vlist/vlist_windows.h"
 #include "runtime/gpu.h"
+#include "runtime/jobs.h"
 }
 
 /* The seam: counts calls and fails the one asked for (fmm_gpu_fail_at). */
@@ -104,8 +105,8 @@ typedef struct fmm_cuda_run { uint8_t a, b, begin, unused; int16_t point[6]; } f
 enum { FMM_BOTH_CHUNK = 1024 /* sources */, FMM_BOTH_MATES = 32 /* a lane each */, FMM_BOTH_MOST = FMM_TILE_MOST /* targets a lane */ };
 typedef struct fmm_cuda_mate {
   int64_t begin, partial; /* first source; where the tile's sums onto them go in d_partial, -1: nowhere */
-  int32_t count, place;   /* place: of the first in the chunk */
-  int32_t row, unused;    /* the leaf's */
+  int32_t row;            /* the leaf's */
+  uint16_t count, place;  /* place: of the first in the chunk */
 } fmm_cuda_mate;
 typedef struct fmm_cuda_chunk { int64_t mate_begin; int32_t mates, filled, alone, unused; } fmm_cuda_chunk; /* alone: sources that come first and get no sums */
 
@@ -165,7 +166,7 @@ struct fmm_gpu_plan {
   int resident;                      /* products may keep a matrix in shared memory as a whole */
   int staging_threads;               /* that copy to and from page-locked memory: a few keep up with the bus, more wait for one another in the driver */
   unsigned phases;
-  int results_to_host;
+  int densities_from_host, results_to_host;
   int64_t most_entries;              /* as in the request */
   int falls_back;                    /* U one way though it might be summed in both directions */
   int columns, gradient, components, equivalents, outputs, values; /* values: outputs * (gradient ? 4 : 1) */
@@ -180,9 +181,14 @@ struct fmm_gpu_plan {
   fmm_precision precision[FMM_N_PHASES];
 
   /* memory */
-  void *arena;
-  size_t arena_bytes, host_bytes, spectrum_bytes;
-  double *stage_in, *stage_out;      /* pinned */
+  void *first, *arena;               /* on the device: what is known before the host's tables are made, and the rest */
+  size_t available, first_bytes, arena_bytes, host_bytes, spectrum_bytes; /* available: for both together */
+  char *stage;                       /* page-locked: densities, results and the report, one after the other */
+  int stage_allocated, stage_registered; /* it is the library's own memory, and locked; else the driver's */
+  double *stage_in, *stage_out;      /* in it; NULL: not needed */
+  double began_s;                    /* its making */
+  int n_parts;
+  fmm_gpu_part part[FMM_GPU_MOST_PARTS];
 
   /* points, boxes */
   double *d_source[3], *d_target[3], *d_normal[3];
@@ -195,7 +201,7 @@ struct fmm_gpu_plan {
 
   /* state */
   double *d_density_input, *d_density; /* input layout; planes */
-  unsigned long long *d_report, *report; /* of this execution, by integer minima, all ones: nothing; on the device, and its page-locked copy */
+  unsigned long long *d_report, *report; /* of this execution, by integer minima, all ones: nothing; on the device, and its copy in the stage */
   double *d_scale;                   /* power of two that takes it to about 1, and its inverse: densities in float */
   double *d_result;                  /* potentials by the caller's rows, on their way to page-locked arrays of the caller's; NULL with gradients */
   double *d_near, *d_far;            /* potentials of U, W and of down; planes */
@@ -251,6 +257,11 @@ struct fmm_gpu_plan {
   fmm_cuda_results results;          /* all zero before they are asked for */
 };
 
+static inline int fmm_cuda_has(const fmm_gpu_plan *p, fmm_phase phase) { return (int)(p->phases >> phase & 1); }
+static inline int fmm_cuda_has_far(const fmm_gpu_plan *p) { return (p->phases & ~(1u << FMM_PHASE_ULIST)) != 0; }
+/* The first level with operators of its own. */
+static inline int fmm_cuda_first_set(const fmm_gpu_plan *p) { return p->n_operator_levels == 1 ? 0 : 2; }
+
 /* Rows of a pair sum, enqueued. kernels/pair/pair_cuda.cu, one function a pair interaction, chosen by fmm_cuda_pair_find. */
 typedef struct fmm_cuda_pair_job {
   const fmm_gpu_plan *plan;
@@ -267,8 +278,8 @@ fmm_status fmm_cuda_sum_run(fmm_gpu_plan *plan, fmm_cuda_sum sum, int64_t row_be
 /* Sums between points and surfaces as lattices (kernels/pair/pair_lattice_cuda.cu): whether they serve this one, and its tiles, enqueued. */
 int fmm_cuda_lattice_serves(const fmm_gpu_plan *plan, fmm_cuda_sum sum);
 cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *job);
-/* Makes d_unit of tiles and ends, on the default stream. */
-cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *plan, fmm_cuda_sum sum);
+/* Makes d_unit of tiles and ends. */
+cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *plan, fmm_cuda_sum sum, cudaStream_t stream);
 /* U in both directions at once (kernels/pair/pair_both_cuda.cu): whether it serves; rows [row_begin, row_end), enqueued. */
 int fmm_cuda_both_serves(const fmm_gpu_plan *plan);
 cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end, cudaStream_t stream);
@@ -329,10 +340,10 @@ cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, int inspected, cudaStream_t 
 int fmm_cuda_is_locked(const void *host, size_t bytes);
 /* The report to the host, written by a kernel: a copy would queue behind those of the results. */
 cudaError_t fmm_cuda_publish_report(const fmm_gpu_plan *p, cudaStream_t stream);
-/* Fills d_target_position from rows of unique targets, as in fmm_points, on the default stream. */
-cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, const int64_t *d_first);
-/* Fills d_tiny, on the default stream. */
-cudaError_t fmm_cuda_find_tiny(const fmm_gpu_plan *p);
+/* Fills d_target_position from rows of unique targets, as in fmm_points. */
+cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, const int64_t *d_first, cudaStream_t stream);
+/* Fills d_tiny. */
+cudaError_t fmm_cuda_find_tiny(const fmm_gpu_plan *p, cudaStream_t stream);
 /* Adds the parts of joints [begin, end) of a sum onto points to `d_sum`. */
 cudaError_t fmm_cuda_join(const fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t begin, int64_t end, double *d_sum, cudaStream_t stream);
 cudaError_t fmm_cuda_add(double *d_sum, const double *d_term, int64_t n, cudaStream_t stream);
@@ -345,8 +356,16 @@ typedef struct fmm_cuda_tables {
   int16_t *grid_surface;
   fmm_cuda_run run[FMM_LATTICE_MOST_RUNS];
 } fmm_cuda_tables;
-/* Fills the tables, the plan's host parts (sums, batches, counts) and nothing on the device. */
-fmm_status fmm_cuda_tables_build(fmm_gpu_plan *plan, fmm_cuda_tables *tables, const fmm_state *state);
+/* What the jobs of a plan's making work on (runtime/jobs.h); it outlives them. */
+typedef struct fmm_cuda_setup { fmm_gpu_plan *plan; fmm_cuda_tables *tables; const fmm_state *state; } fmm_cuda_setup;
+enum { FMM_CUDA_TABLES_JOBS = 6, FMM_CUDA_UPLOAD_JOBS = 7 };
+/* Those that fill the tables, the plan's host parts (sums, batches, counts) and nothing on the device. */
+void fmm_cuda_tables_jobs(fmm_cuda_setup *setup, fmm_job jobs[FMM_CUDA_TABLES_JOBS]);
+/* Those that bring to the device what needs no table, and lock the memory of the stage (runtime/gpu/gpu_upload.cu). */
+void fmm_cuda_upload_jobs(fmm_cuda_setup *setup, fmm_job jobs[FMM_CUDA_UPLOAD_JOBS]);
+/* The tables, when both are there. All is on the device when it returns, whatever has become of it. */
+fmm_status fmm_cuda_upload_tables(const fmm_cuda_setup *setup);
+void fmm_cuda_stage_free(fmm_gpu_plan *plan);
 void fmm_cuda_tables_free(fmm_cuda_tables *tables);
 /* U's host tables anew, for sums in one direction: there is no room for the others'. */
 fmm_status fmm_cuda_tables_fall_back(fmm_gpu_plan *plan, const fmm_state *state);

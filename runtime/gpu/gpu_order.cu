@@ -207,17 +207,17 @@ cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, int inspected, cudaStream_t 
   return cudaGetLastError();
 }
 
-cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, const int64_t *d_first) {
+cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, const int64_t *d_first, cudaStream_t stream) {
   if (p->n_targets == 0) return cudaSuccess;
-  invert<<<blocks_of(p->n_targets), THREADS>>>(p->n_targets, d_row, d_first, p->d_target_position);
+  invert<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(p->n_targets, d_row, d_first, p->d_target_position);
   return cudaGetLastError();
 }
 
-cudaError_t fmm_cuda_find_tiny(const fmm_gpu_plan *p) {
-  cudaError_t error = cudaMemset(p->d_tiny, 0, sizeof *p->d_tiny);
+cudaError_t fmm_cuda_find_tiny(const fmm_gpu_plan *p, cudaStream_t stream) {
+  cudaError_t error = cudaMemsetAsync(p->d_tiny, 0, sizeof *p->d_tiny, stream);
   for (int k = 0; k < 3 && error == cudaSuccess; k++) {
-    if (p->n_sources) find_tiny<<<blocks_of(p->n_sources), THREADS>>>(p->n_sources, p->d_source[k], p->d_tiny);
-    if (p->n_targets && !p->same_points) find_tiny<<<blocks_of(p->n_targets), THREADS>>>(p->n_targets, p->d_target[k], p->d_tiny);
+    if (p->n_sources) find_tiny<<<blocks_of(p->n_sources), THREADS, 0, stream>>>(p->n_sources, p->d_source[k], p->d_tiny);
+    if (p->n_targets && !p->same_points) find_tiny<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(p->n_targets, p->d_target[k], p->d_tiny);
     error = cudaGetLastError();
   }
   return error;

@@ -1,8 +1,12 @@
-/* A device plan's life: host tables, one arena for everything (laid out twice: once to count the bytes, once to place the arrays), the upload, streams and
- * events. V's transforms are held in as few slabs as fit. */
+/* A device plan's life: its shape, its memory, streams and events. Memory is two arenas, each laid out twice (once to count the bytes, once to place the arrays): one for what
+ * is known from the tree alone (points, densities, results, operators), whose upload begins at once, and one for all else, when the host's tables have been made beside it
+ * (runtime/gpu/gpu_tables.cu, gpu_upload.cu). V's transforms are held in as few slabs as fit. */
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"
+extern "C" {
+#include "runtime/trace.h"
+}
 
 namespace {
 enum { MOST_STAGING_THREADS = 4, CARVEOUT = 58 /* per cent: 132 KB of an H200's 228; there 44 to 72 served alike */ };
@@ -14,10 +18,9 @@ void take(arena *a, T **field, int64_t count) {
   a->used += ((size_t)(count > 0 ? count : 1) * sizeof(T) + 255) / 256 * 256;
 }
 
-int has(const fmm_gpu_plan *p, fmm_phase phase) { return (int)(p->phases >> phase & 1); }
-int has_far(const fmm_gpu_plan *p) { return (p->phases & ~(1u << FMM_PHASE_ULIST)) != 0; }
 
-void layout_points(fmm_gpu_plan *p, arena *a, int same) {
+void layout_points(fmm_gpu_plan *p, arena *a) {
+  const int same = p->same_points;
   for (int k = 0; k < 3; k++) take(a, &p->d_source[k], p->n_sources);
   for (int k = 0; k < 3; k++) {
     if (same) p->d_target[k] = p->d_source[k];
@@ -45,20 +48,18 @@ void layout_points(fmm_gpu_plan *p, arena *a, int same) {
 void layout_operators(fmm_gpu_plan *p, arena *a, int level) {
   fmm_cuda_operators *o = &p->op[level];
   int64_t matrix = (int64_t)p->m_pad * p->k_pad;
-  if (has(p, FMM_PHASE_UP)) {
+  if (fmm_cuda_has(p, FMM_PHASE_UP)) {
     take(a, &o->d_up_first, matrix);
     take(a, &o->d_up_second, matrix);
     take(a, &o->d_m2m, 8 * matrix);
   }
-  if (has(p, FMM_PHASE_DOWN)) {
+  if (fmm_cuda_has(p, FMM_PHASE_DOWN)) {
     take(a, &o->d_down_first, matrix);
     take(a, &o->d_down_second, matrix);
     take(a, &o->d_l2l, 8 * matrix);
   }
   if (p->v_rows) take(a, &o->d_m2l, (int64_t)p->order * p->grid * p->grid * p->equivalents * p->equivalents * 343);
 }
-
-int first_set(const fmm_gpu_plan *p) { return p->n_operator_levels == 1 ? 0 : 2; }
 
 void layout_boxes(fmm_gpu_plan *p, arena *a) {
   int64_t expansion = (int64_t)p->n_boxes * p->columns * p->n;
@@ -68,17 +69,16 @@ void layout_boxes(fmm_gpu_plan *p, arena *a) {
   take(a, &p->d_degree_out, p->n_boxes);
   take(a, &p->d_degree_parent, p->n_boxes);
   take(a, &p->d_surface, 3 * p->n_surface);
-  if (!has_far(p)) return;
-  for (int l = first_set(p); l < p->n_operator_levels; l++) layout_operators(p, a, l);
+  if (!fmm_cuda_has_far(p)) return;
   take(a, &p->d_up_equivalent, expansion);
   take(a, &p->d_down_check, expansion);
-  if (has(p, FMM_PHASE_DOWN)) {
+  if (fmm_cuda_has(p, FMM_PHASE_DOWN)) {
     take(a, &p->d_check_in, expansion);
     take(a, &p->d_coefficient, expansion);
     take(a, &p->d_down_equivalent, expansion);
   }
   int64_t work = p->n_leaf_columns > p->n_up_columns ? p->n_leaf_columns : p->n_up_columns;
-  if (has(p, FMM_PHASE_UP))
+  if (fmm_cuda_has(p, FMM_PHASE_UP))
     for (int i = 0; i < 2; i++) take(a, &p->d_work[i], work * p->columns * p->n);
   take(a, &p->d_column_box, p->n_columns);
   take(a, &p->d_child, 8 * p->n_up_columns);
@@ -102,9 +102,16 @@ void layout_v(fmm_gpu_plan *p, arena *a, int slab) {
   if (slab < p->order) take(a, &p->d_v_partial, p->v_rows * 8 * p->columns * p->n);
 }
 
-size_t layout(fmm_gpu_plan *p, char *base, int same, int slab) {
+/* What is known before the tables are made. */
+size_t layout_first(fmm_gpu_plan *p, char *base) {
   arena a = {base, 0};
-  layout_points(p, &a, same);
+  layout_points(p, &a);
+  for (int l = fmm_cuda_first_set(p); fmm_cuda_has_far(p) && l < p->n_operator_levels; l++) layout_operators(p, &a, l);
+  return a.used;
+}
+
+size_t layout(fmm_gpu_plan *p, char *base, int slab) {
+  arena a = {base, 0};
   layout_boxes(p, &a);
   for (int i = 0; i < FMM_N_SUMS; i++) {
     fmm_cuda_sums *s = &p->sums[i];
@@ -125,127 +132,6 @@ size_t layout(fmm_gpu_plan *p, char *base, int same, int slab) {
   return a.used;
 }
 
-template <typename T>
-fmm_status upload(T *d_to, const T *from, int64_t count) {
-  if (count > 0) CUDA_TRY(cudaMemcpy((void *)d_to, from, (size_t)count * sizeof(T), cudaMemcpyHostToDevice));
-  return FMM_OK;
-}
-
-fmm_status upload_set(const double *from[3], double *d_to[3], int64_t n) {
-  for (int k = 0; k < 3; k++) FMM_TRY(upload(d_to[k], from[k], n));
-  return FMM_OK;
-}
-
-fmm_status upload_points(fmm_gpu_plan *p, const fmm_tree *tree) {
-  const fmm_points *s = &tree->sources, *t = &tree->targets;
-  const double *source[3] = {s->x, s->y, s->z}, *target[3] = {t->x, t->y, t->z}, *normal[3] = {s->normal[0], s->normal[1], s->normal[2]};
-  FMM_TRY(upload_set(source, p->d_source, p->n_sources));
-  if (p->info->takes_normals) FMM_TRY(upload_set(normal, p->d_normal, p->n_sources));
-  FMM_TRY(upload(p->d_source_row, s->input_row, p->n_input_sources));
-  if (s->first) FMM_TRY(upload(p->d_source_first, s->first, p->n_sources + 1));
-  if (tree->same_points) {
-    CUDA_TRY(fmm_cuda_invert_rows(p, p->d_source_row, p->merged_sources ? p->d_source_first : NULL));
-    return FMM_OK;
-  }
-  FMM_TRY(upload_set(target, p->d_target, p->n_targets));
-  FMM_TRY(upload(p->d_target_row, t->input_row, p->n_input_targets));
-  if (t->first) FMM_TRY(upload(p->d_target_first, t->first, p->n_targets + 1));
-  CUDA_TRY(fmm_cuda_invert_rows(p, p->d_target_row, p->merged_targets ? p->d_target_first : NULL));
-  return FMM_OK;
-}
-
-/* One dense operator, padded and by tiles. scratch: n * n and m_pad * k_pad doubles. */
-fmm_status upload_matrix(const fmm_gpu_plan *p, const fmm_operators *o, int level, fmm_operator_kind kind, int octant, double *scratch, double *d_to) {
-  int64_t n = p->n;
-  double *padded = scratch + n * n;
-  FMM_TRY(fmm_operators_dense(o, &o->level[level], kind, octant, scratch));
-  memset(padded, 0, (size_t)p->m_pad * p->k_pad * sizeof(double));
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++) padded[fmm_cuda_tile_place(i, j, p->k_pad)] = scratch[i * n + j];
-  return upload(d_to, padded, (int64_t)p->m_pad * p->k_pad);
-}
-
-fmm_status upload_matrices(const fmm_gpu_plan *p, const fmm_operators *o, int level) {
-  const fmm_cuda_operators *d = &p->op[level];
-  int64_t matrix = (int64_t)p->m_pad * p->k_pad;
-  double *scratch = NULL;
-  fmm_status status = FMM_OK;
-  FMM_CHECK(FMM_ALLOCATE(&scratch, (int64_t)p->n * p->n + matrix, "dense operators"));
-  if (has(p, FMM_PHASE_UP)) {
-    FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_UP_FIRST, 0, scratch, d->d_up_first));
-    FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_UP_SECOND, 0, scratch, d->d_up_second));
-    for (int c = 0; c < 8; c++) FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_M2M, c, scratch, d->d_m2m + c * matrix));
-  }
-  if (has(p, FMM_PHASE_DOWN)) {
-    FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_DOWN_FIRST, 0, scratch, d->d_down_first));
-    FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_DOWN_SECOND, 0, scratch, d->d_down_second));
-    for (int c = 0; c < 8; c++) FMM_CHECK(upload_matrix(p, o, level, FMM_OPERATOR_L2L, c, scratch, d->d_l2l + c * matrix));
-  }
-done:
-  FMM_FREE(&scratch);
-  return status;
-}
-
-/* The transforms by planes kz, a plane at a time. */
-fmm_status upload_m2l(const fmm_gpu_plan *p, const fmm_operators *o, int level) {
-  int L = p->grid, E = p->equivalents;
-  int64_t plane = (int64_t)L * L * E * E * 343;
-  double *full = NULL;
-  fmm_status status = FMM_OK;
-  FMM_CHECK(FMM_ALLOCATE(&full, 2 * plane, "M2L transforms for the GPU"));
-  for (int kz = 0; kz < p->order; kz++) {
-#pragma omp parallel for num_threads(p->threads) schedule(static)
-    for (int xy = 0; xy < L * L; xy++)
-      for (int k = 0; k < E * E; k++)
-        fmm_m2l_gather(o, &o->level[level], xy / L, xy % L, kz, k / E, k % E, (double(*)[2])(full + 2 * ((int64_t)xy * E * E + k) * 343));
-    FMM_CHECK(upload(p->op[level].d_m2l + kz * plane, (const double2 *)full, plane));
-  }
-done:
-  FMM_FREE(&full);
-  return status;
-}
-
-fmm_status upload_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_state *state) {
-  const fmm_tree *tree = state->tree;
-  const double *center[3] = {tree->center_x, tree->center_y, tree->center_z};
-  FMM_TRY(upload_set(center, p->d_center, p->n_boxes));
-  FMM_TRY(upload(p->d_half, t->half, p->n_boxes));
-  FMM_TRY(upload(p->d_degree_in, t->degree_in, p->n_boxes));
-  FMM_TRY(upload(p->d_degree_out, t->degree_out, p->n_boxes));
-  FMM_TRY(upload(p->d_degree_parent, t->degree_parent, p->n_boxes));
-  if (state->operators) FMM_TRY(upload(p->d_surface, state->operators->surface, 3 * p->n_surface));
-  for (int i = 0; i < FMM_N_SUMS; i++) {
-    fmm_cuda_sums *s = &p->sums[i];
-    if (s->row_tile) FMM_TRY(upload(s->d_tile, s->tile, s->n_tiles));
-    if (s->range) FMM_TRY(upload(s->d_range, s->range, s->n_ranges));
-    if (s->box) FMM_TRY(upload(s->d_box, s->box, s->n_ranges));
-    if (s->order) FMM_TRY(upload(s->d_order, s->order, s->n_tiles));
-    if (s->joint) FMM_TRY(upload(s->d_joint, s->joint, s->n_joints));
-    if (s->chunk) FMM_TRY(upload(s->d_chunk, s->chunk, s->n_chunks));
-    if (s->mate) FMM_TRY(upload(s->d_mate, s->mate, s->n_mates));
-    if (s->unit_end) FMM_TRY(upload(s->d_unit_end, s->unit_end, s->n_tiles));
-    CUDA_TRY(fmm_cuda_lattice_units(p, (fmm_cuda_sum)i));
-  }
-  FMM_TRY(upload(p->d_run, t->run, p->n_runs));
-  if (!has_far(p)) return FMM_OK;
-  FMM_TRY(upload(p->d_column_box, t->column_box, p->n_columns));
-  FMM_TRY(upload(p->d_child, t->child, 8 * p->n_up_columns));
-  FMM_TRY(upload(p->d_parent, t->parent, p->n_down_columns));
-  FMM_TRY(upload(p->d_tile_octant, t->tile_octant, p->n_down_columns / FMM_GPU_TILE_BOXES));
-  for (int l = first_set(p); l < p->n_operator_levels; l++) {
-    FMM_TRY(upload_matrices(p, state->operators, l));
-    if (p->v_rows) FMM_TRY(upload_m2l(p, state->operators, l));
-  }
-  if (!p->v_rows) return FMM_OK;
-  FMM_TRY(upload(p->d_slot_child, t->slot_child, 8 * (p->v_slots + 1)));
-  FMM_TRY(upload(p->d_row_child, t->row_child, 8 * p->v_rows));
-  FMM_TRY(upload(p->d_v_row, t->v_row, p->v_positions));
-  FMM_TRY(upload(p->d_neighbor, t->neighbor, 26 * p->v_positions));
-  CUDA_TRY(cudaMemset(p->d_spectrum, 0, p->spectrum_bytes)); /* of children that do not exist: never written */
-  FMM_TRY(upload(p->d_twiddle, t->twiddle, 2 * p->grid));
-  return upload(p->d_grid_surface, t->grid_surface, p->order * p->order * p->order);
-}
-
 /* Pair sums follow their phase's precision, those onto and from surfaces where the order lets them. */
 int is_single(const fmm_state *s, fmm_cuda_sum sum) {
   static const fmm_phase phase[FMM_N_SUMS] = {FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_WLIST, FMM_PHASE_XLIST, FMM_PHASE_DOWN};
@@ -258,7 +144,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const fmm_operators *o = s->operators;
   p->device = q->device, p->threads = q->threads > 0 ? q->threads : 1, p->phases = q->phases, p->caller = (cudaStream_t)q->stream;
   p->most_entries = q->most_entries;
-  p->results_to_host = q->results_space == FMM_MEMORY_HOST;
+  p->densities_from_host = q->densities_space == FMM_MEMORY_HOST, p->results_to_host = q->results_space == FMM_MEMORY_HOST;
   p->staging_threads = p->threads < MOST_STAGING_THREADS ? p->threads : MOST_STAGING_THREADS;
   p->info = s->pair->info;
   p->columns = s->n_columns, p->gradient = s->gradient != 0;
@@ -275,6 +161,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->n_input_sources = s->tree->sources.n_input, p->n_input_targets = s->tree->targets.n_input;
   p->merged_sources = s->tree->sources.first != NULL, p->merged_targets = s->tree->targets.first != NULL;
   p->n_boxes = s->tree->n_boxes;
+  p->v_rows = fmm_cuda_has(p, FMM_PHASE_VLIST) ? s->lists->v.n_rows : 0;
   p->same_points = s->tree->same_points;
   memcpy(p->params, s->params, sizeof(double) * (size_t)p->info->n_params);
   memcpy(p->precision, s->precision, sizeof p->precision);
@@ -284,12 +171,6 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const unsigned together = 1u << FMM_PHASE_UP | 1u << FMM_PHASE_ULIST | 1u << FMM_PHASE_VLIST | 1u << FMM_PHASE_DOWN; /* W would have to wait for the last of U */
   p->overlaps = p->sums[FMM_SUM_U].single && p->columns == 1 && !p->gradient && (p->phases & together) == together && s->lists->w.n_rows == 0;
   p->carveout = p->overlaps ? CARVEOUT : -1;
-}
-
-fmm_status prepare(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_request *request) {
-  FMM_TRY(FMM_ALLOCATE_ZERO(plan, 1, "GPU plan"));
-  shape(*plan, request);
-  return fmm_cuda_tables_build(*plan, tables, request->state);
 }
 
 fmm_status choose_children(fmm_gpu_plan *p) {
@@ -304,25 +185,47 @@ fmm_status choose_children(fmm_gpu_plan *p) {
   return fmm_vlist_cuda_prepare(p, (size_t)most);
 }
 
-fmm_status reserve(fmm_gpu_plan *p, const fmm_gpu_request *q) {
-  size_t available = 0, total = 0;
-  int same = q->state->tree->same_points;
-  CUDA_TRY(cudaMemGetInfo(&available, &total));
-  if (q->memory_cap && q->memory_cap < available) available = q->memory_cap;
-  if (p->sums[FMM_SUM_U].both && layout(p, NULL, same, 1) > available) FMM_TRY(fmm_cuda_tables_fall_back(p, q->state));
+/* Which kernels serve; the first use of each brings it to the device. */
+fmm_status choose_kernels(void *context) {
+  fmm_gpu_plan *p = ((fmm_cuda_setup *)context)->plan;
+  fmm_cuda_on_device on(p->device);
+  if (p->v_rows) FMM_TRY(choose_children(p));
+  if (fmm_cuda_has_far(p)) CUDA_TRY(fmm_cuda_product_prepare(&p->early, &p->resident));
+  if (p->overlaps) p->early = 0;
+  return FMM_OK;
+}
+
+fmm_status too_large(size_t bytes, size_t available) {
+  return FMM_FAIL(FMM_ERR_MEMORY, "the GPU's part needs at least %.0f MB of device memory, %.0f MB may be used: raise the cap, choose another schedule or a larger leaf size",
+                  (double)bytes / 1e6, (double)available / 1e6);
+}
+
+fmm_status reserve_first(fmm_gpu_plan *p, const fmm_gpu_request *q) {
+  size_t total = 0, bytes = layout_first(p, NULL);
+  CUDA_TRY(cudaMemGetInfo(&p->available, &total));
+  if (q->memory_cap && q->memory_cap < p->available) p->available = q->memory_cap;
+  if (bytes > p->available) return too_large(bytes, p->available);
+  CUDA_TRY(cudaMalloc(&p->first, bytes));
+  p->first_bytes = layout_first(p, (char *)p->first);
+  return FMM_OK;
+}
+
+fmm_status fall_back(void *context) {
+  const fmm_cuda_setup *setup = (const fmm_cuda_setup *)context;
+  return fmm_cuda_tables_fall_back(setup->plan, setup->state);
+}
+
+fmm_status reserve(fmm_cuda_setup *setup) {
+  fmm_gpu_plan *p = setup->plan;
+  const size_t available = p->available - p->first_bytes;
+  fmm_job again = {"U's table, one way", fall_back, setup, 0, 0};
+  if (p->sums[FMM_SUM_U].both && layout(p, NULL, 1) > available) FMM_TRY(fmm_jobs_run(&again, 1, p->threads));
   int slabs = 1, slab = p->order;
-  while (layout(p, NULL, same, slab) > available && slab > 1) slab = (p->order + slabs) / (slabs + 1), slabs++;
-  size_t bytes = layout(p, NULL, same, slab);
-  if (bytes > available)
-    return FMM_FAIL(FMM_ERR_MEMORY, "the GPU's part needs at least %.0f MB of device memory, %.0f MB may be used: raise the cap, choose another schedule or a larger leaf size",
-                    (double)bytes / 1e6, (double)available / 1e6);
+  while (layout(p, NULL, slab) > available && slab > 1) slab = (p->order + slabs) / (slabs + 1), slabs++;
+  size_t bytes = layout(p, NULL, slab);
+  if (bytes > available) return too_large(p->first_bytes + bytes, p->available);
   CUDA_TRY(cudaMalloc(&p->arena, bytes));
-  p->arena_bytes = layout(p, (char *)p->arena, same, slab);
-  size_t in = (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double), out = (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double);
-  if (q->densities_space == FMM_MEMORY_HOST && in) CUDA_TRY(cudaMallocHost((void **)&p->stage_in, in));
-  if (q->results_space == FMM_MEMORY_HOST && out) CUDA_TRY(cudaMallocHost((void **)&p->stage_out, out));
-  CUDA_TRY(cudaMallocHost((void **)&p->report, FMM_CUDA_N_REPORT * sizeof *p->report));
-  p->host_bytes = (p->stage_in ? in : 0) + (p->stage_out ? out : 0);
+  p->arena_bytes = layout(p, (char *)p->arena, slab);
   return FMM_OK;
 }
 
@@ -358,20 +261,48 @@ void free_offsets(fmm_gpu_plan *p) {
   for (int i = 0; i < FMM_N_SUMS; i++) fmm_cuda_sums_free_offsets(&p->sums[i]);
 }
 
+void add_part(fmm_gpu_plan *p, const char *name, double begin_s) {
+  p->part[p->n_parts++] = fmm_gpu_part{name, begin_s, fmm_now_s() - p->began_s};
+}
+
+/* Jobs that wait for the driver come first, then the longest. */
+fmm_status run_jobs(fmm_gpu_plan *p, fmm_cuda_setup *setup) {
+  fmm_job job[FMM_CUDA_UPLOAD_JOBS + FMM_CUDA_TABLES_JOBS + 1];
+  enum { N = sizeof job / sizeof *job };
+  const double begin = fmm_now_s() - p->began_s;
+  fmm_cuda_upload_jobs(setup, job);
+  fmm_cuda_tables_jobs(setup, job + FMM_CUDA_UPLOAD_JOBS);
+  job[N - 1] = fmm_job{"kernels", choose_kernels, setup, 0, 0};
+  FMM_TRY(fmm_jobs_run(job, N, p->threads));
+  for (int i = 0; i < N; i++) p->part[p->n_parts++] = fmm_gpu_part{job[i].name, begin + job[i].begin_s, begin + job[i].end_s};
+  return FMM_OK;
+}
+
 fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_request *request) {
   fmm_gpu_info info;
   fmm_gpu_query(request->device, &info);
   if (!info.present) return FMM_FAIL(FMM_ERR_DEVICE, "%s: choose --schedule cpu", info.reason);
-  FMM_TRY(prepare(plan, tables, request));
+  FMM_TRY(FMM_ALLOCATE_ZERO(plan, 1, "GPU plan"));
   fmm_gpu_plan *p = *plan;
+  p->began_s = fmm_now_s();
+  shape(p, request);
   if (!fmm_cuda_pair_find(p->info)) return FMM_FAIL(FMM_ERR_DEVICE, "kernel %s has no GPU code", p->info->name);
   fmm_cuda_on_device on(p->device);
-  if (p->v_rows) FMM_TRY(choose_children(p));
-  if (has_far(p)) CUDA_TRY(fmm_cuda_product_prepare(&p->early, &p->resident));
-  if (p->overlaps) p->early = 0;
-  FMM_TRY(reserve(p, request));
+  fmm_cuda_setup setup = {p, tables, request->state};
   FMM_TRY(make_streams(p, request->sms));
-  return upload_tables(p, tables, request->state);
+  FMM_TRY(reserve_first(p, request));
+  add_part(p, "streams, the first arena", 0);
+  FMM_TRY(run_jobs(p, &setup));
+  double begin = fmm_now_s() - p->began_s;
+  FMM_TRY(reserve(&setup));
+  add_part(p, "the other arena", begin);
+  begin = fmm_now_s() - p->began_s;
+  FMM_TRY(fmm_cuda_upload_tables(&setup));
+  add_part(p, "the tables' upload", begin);
+  begin = fmm_now_s() - p->began_s;
+  FMM_TRY(fmm_cuda_mark_tight(p));
+  add_part(p, "tight tiles", begin);
+  return FMM_OK;
 }
 }
 
@@ -379,13 +310,6 @@ extern "C" fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_req
   fmm_gpu_plan *p = NULL;
   fmm_cuda_tables tables = {};
   fmm_status status = create(&p, &tables, request);
-  if (status == FMM_OK) {
-    fmm_cuda_on_device on(p->device);
-    status = upload_points(p, request->state->tree);
-    if (status == FMM_OK) status = CUDA_CHECKED(fmm_cuda_find_tiny(p));
-    if (status == FMM_OK) status = CUDA_CHECKED(cudaStreamSynchronize(cudaStreamLegacy)); /* which the plan's streams do not wait for */
-    if (status == FMM_OK) status = fmm_cuda_mark_tight(p);
-  }
   fmm_cuda_tables_free(&tables);
   if (p) free_host_sums(p);
   if (status == FMM_OK) *plan = p;
@@ -396,11 +320,17 @@ extern "C" fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_req
 extern "C" void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *least_bytes, size_t *best_bytes) {
   fmm_gpu_plan *p = NULL;
   fmm_cuda_tables tables = {};
+  fmm_job job[FMM_CUDA_TABLES_JOBS];
   *least_bytes = *best_bytes = SIZE_MAX; /* not even the tables fit the host */
-  if (prepare(&p, &tables, request) == FMM_OK) {
-    int same = request->state->tree->same_points;
-    *best_bytes = layout(p, NULL, same, p->order);
-    if (!p->sums[FMM_SUM_U].both || fmm_cuda_tables_fall_back(p, request->state) == FMM_OK) *least_bytes = layout(p, NULL, same, 1);
+  if (FMM_ALLOCATE_ZERO(&p, 1, "GPU plan") == FMM_OK) {
+    shape(p, request);
+    fmm_cuda_setup setup = {p, &tables, request->state};
+    const size_t first = layout_first(p, NULL);
+    fmm_cuda_tables_jobs(&setup, job);
+    if (fmm_jobs_run(job, FMM_CUDA_TABLES_JOBS, p->threads) == FMM_OK) {
+      *best_bytes = first + layout(p, NULL, p->order);
+      if (!p->sums[FMM_SUM_U].both || fall_back(&setup) == FMM_OK) *least_bytes = first + layout(p, NULL, 1);
+    }
   }
   fmm_cuda_tables_free(&tables);
   if (p) free_host_sums(p);
@@ -429,9 +359,8 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
       for (int k = 0; k < FMM_GPU_N_COPIES; k++)
         if (p->copy_event[k][i]) cudaEventDestroy(p->copy_event[k][i]);
     }
-    if (p->stage_in) cudaFreeHost(p->stage_in);
-    if (p->stage_out) cudaFreeHost(p->stage_out);
-    if (p->report) cudaFreeHost(p->report);
+    fmm_cuda_stage_free(p);
+    if (p->first) cudaFree(p->first);
     if (p->arena) cudaFree(p->arena);
     cudaGetLastError();
   }
@@ -439,7 +368,11 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
   FMM_FREE(plan);
 }
 
-extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->arena_bytes; }
+extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->first_bytes + plan->arena_bytes; }
 extern "C" size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return plan->host_bytes; }
+extern "C" int fmm_gpu_plan_parts(const fmm_gpu_plan *plan, const fmm_gpu_part **parts) {
+  *parts = plan->part;
+  return plan->n_parts;
+}
 extern "C" int fmm_gpu_plan_sms(const fmm_gpu_plan *plan) { return plan->sms; }
 extern "C" int fmm_gpu_plan_falls_back(const fmm_gpu_plan *plan) { return plan->falls_back; }

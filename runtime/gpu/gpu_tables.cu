@@ -5,7 +5,7 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { MOST_RANGE = 1 << 30, MANY_ROWS = 4096 /* for a warp each */ };
+enum { MOST_RANGE = 1 << 30, MANY_ROWS = 4096 /* for a warp each */, GRAIN = 256 /* rows of a task */ };
 
 /* What the rows of one pair sum are. */
 struct rows_of_sum {
@@ -16,35 +16,33 @@ struct rows_of_sum {
   int surface_targets, surface_sources, slot_is_row;
 };
 
-}
-
-namespace {
-
 int64_t targets_of(const fmm_gpu_plan *p, const fmm_tree *tree, const rows_of_sum *q, int64_t r) {
   return q->surface_targets ? p->n_surface : tree->target_end[q->row[r]] - tree->target_begin[q->row[r]];
 }
 
-void add_range(fmm_cuda_sums *s, int64_t row_begin, int64_t begin, int64_t end, int guard) {
-  fmm_cuda_range *last = s->n_ranges > row_begin ? &s->range[s->n_ranges - 1] : NULL;
-  if (begin >= end) return;
-  if (last && !guard && !last->guard && last->begin + last->count == begin && last->count + (end - begin) < MOST_RANGE) {
-    last->count += (int32_t)(end - begin);
-    return;
-  }
-  s->range[s->n_ranges++] = fmm_cuda_range{begin, (int32_t)(end - begin), guard};
-}
-
-/* The leaf itself comes first, guarded; neighbours in memory are merged. */
-void row_ranges(fmm_cuda_sums *s, const fmm_tree *tree, const rows_of_sum *q, int64_t r) {
-  int64_t row_begin = s->n_ranges, begin = q->offset ? q->offset[r] : 0, end = q->offset ? q->offset[r + 1] : 1;
-  int32_t self = q->row[r];
+/* The sources of a row: the leaf itself comes first, guarded; neighbours in memory are merged. Written where there are arrays; returns how many. */
+int64_t row_ranges(const fmm_tree *tree, const rows_of_sum *q, int64_t r, fmm_cuda_range *range, int32_t *box) {
+  const int64_t begin = q->offset ? q->offset[r] : 0, end = q->offset ? q->offset[r + 1] : 1;
+  const int32_t self = q->row[r];
+  fmm_cuda_range last = {};
+  int64_t n = 0;
   for (int pass = 0; pass < 2; pass++)
     for (int64_t i = begin; i < end; i++) {
-      int32_t e = q->offset ? q->entry[i] : self;
-      if ((e == self) != (pass == 0)) continue;
-      if (q->surface_sources) s->box[s->n_ranges++] = e;
-      else add_range(s, row_begin, tree->source_begin[e], tree->source_end[e], e == self);
+      const int32_t e = q->offset ? q->entry[i] : self;
+      const int64_t from = tree->source_begin[e], count = tree->source_end[e] - from;
+      const int guard = e == self;
+      if (guard != (pass == 0)) continue;
+      if (q->surface_sources) {
+        if (box) box[n] = e;
+        n++;
+        continue;
+      }
+      if (count <= 0) continue;
+      if (n && !guard && !last.guard && last.begin + last.count == from && last.count + count < MOST_RANGE) last.count += (int32_t)count;
+      else last = fmm_cuda_range{from, (int32_t)count, guard}, n++;
+      if (range) range[n - 1] = last;
     }
+  return n;
 }
 
 /* Whether a W row's finest boxes are too small for targets in float: rounded by 2^-24 h of the leaf at distances of about a box's half-width. */
@@ -103,23 +101,6 @@ done:
   return status;
 }
 
-/* A row's tiles, cut into parts. */
-void add_tiles(fmm_gpu_plan *p, fmm_cuda_sums *s, const fmm_cuda_tile *row, int64_t first_target, int64_t count, int64_t tiles, int64_t parts, int64_t tile) {
-  for (int64_t i = 0; i < tiles; i++) {
-    fmm_cuda_tile t = *row;
-    int64_t begin = count * i / tiles, end = count * (i + 1) / tiles, values = (end - begin) * p->values * p->columns;
-    t.target_begin = first_target + begin, t.target_count = (int32_t)(end - begin);
-    if (parts > 1) s->joint[s->n_joints++] = fmm_cuda_joint{t.target_begin, s->n_partial, t.target_count, (int32_t)parts};
-    for (int64_t k = 0; k < parts; k++) {
-      int64_t from = row->range_count * k / parts, to = row->range_count * (k + 1) / parts;
-      t.range_begin = row->range_begin + from, t.range_count = (int32_t)(to - from);
-      t.partial = parts > 1 ? s->n_partial : -1;
-      if (parts > 1) s->n_partial += values;
-      s->tile[tile++] = t;
-    }
-  }
-}
-
 /* The lanes of sums from surfaces, whose places are 32 bits each. */
 fmm_status list_units(const fmm_gpu_plan *p, fmm_cuda_sums *s) {
   FMM_TRY(FMM_ALLOCATE(&s->unit_end, s->n_tiles, "GPU lanes of tiles"));
@@ -153,56 +134,81 @@ fmm_status deal_lattice(fmm_cuda_sums *s, fmm_cuda_sum which) {
   return which == FMM_SUM_X ? order_tiles(s) : FMM_OK;
 }
 
-/* Of rows whose only entry is their own box. */
-fmm_status build_own(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, const rows_of_sum *q, int cap, int most) {
-  fmm_cuda_sums *s = &p->sums[which];
-  s->n_ranges = q->n_rows;
-#pragma omp parallel for num_threads(p->threads) schedule(static) if (q->n_rows > MANY_ROWS)
+/* How a pair sum is cut, for all of its rows. */
+struct cut { int cap, most; int64_t share; };
+/* Into what a row is cut: tiles of so many lanes and targets a lane, each in parts. */
+struct row_cut { int64_t count, tiles, parts; int lanes_log2, per_lane; };
+
+row_cut cut_of(const fmm_gpu_plan *p, const fmm_cuda_sums *s, const fmm_tree *tree, const rows_of_sum *q, const cut *c, int64_t r) {
+  row_cut k = {targets_of(p, tree, q, r), 0, 0, 0, 0};
+  cut_row(s, k.count, c->cap, c->most, &k.tiles, &k.lanes_log2, &k.per_lane);
+  k.parts = parts_of(s, q, r, k.tiles ? (k.count + k.tiles - 1) / k.tiles : 0, c->share);
+  return k;
+}
+
+/* Ranges and values in parts before a row; n_rows + 1. */
+struct rows_before { int64_t *range, *value; };
+
+/* Offsets of all rows, and the sum's numbers. */
+void count_rows(const fmm_gpu_plan *p, fmm_cuda_sums *s, const fmm_tree *tree, const rows_of_sum *q, const cut *c, rows_before *before) {
+  int64_t *const all[] = {s->row_tile, s->row_joint, before->range, before->value};
+#pragma omp taskloop grainsize(GRAIN)
   for (int64_t r = 0; r < q->n_rows; r++) {
-    const int32_t box = q->row[r];
-    int64_t count = targets_of(p, tree, q, r), first = q->surface_targets ? 0 : tree->target_begin[box], tiles;
-    int lanes_log2, per_lane;
-    if (q->surface_sources) s->box[r] = box;
-    else s->range[r] = fmm_cuda_range{tree->source_begin[box], (int32_t)(tree->source_end[box] - tree->source_begin[box]), 1};
-    cut_row(s, count, cap, most, &tiles, &lanes_log2, &per_lane);
-    fmm_cuda_tile row = {r, 0, -1, 1, 0, box, q->slot_is_row ? (int32_t)r : box, lanes_log2, per_lane, 0};
-    add_tiles(p, s, &row, first, count, tiles, 1, s->row_tile[r]);
+    const row_cut k = cut_of(p, s, tree, q, c, r);
+    const int in_parts = k.parts > 1;
+    s->row_tile[r + 1] = k.tiles * k.parts, s->row_joint[r + 1] = in_parts ? k.tiles : 0;
+    before->range[r + 1] = row_ranges(tree, q, r, NULL, NULL), before->value[r + 1] = in_parts ? k.parts * k.count * p->values * p->columns : 0;
   }
-  return !s->lattice ? FMM_OK : q->surface_sources ? list_units(p, s) : deal_lattice(s, which);
+  for (int64_t *a : all) {
+    a[0] = 0;
+    for (int64_t r = 0; r < q->n_rows; r++) a[r + 1] += a[r];
+  }
+  s->n_tiles = s->row_tile[q->n_rows], s->n_joints = s->row_joint[q->n_rows], s->n_ranges = before->range[q->n_rows], s->n_partial = before->value[q->n_rows];
+}
+
+void fill_row(const fmm_gpu_plan *p, fmm_cuda_sums *s, fmm_cuda_sum which, const fmm_tree *tree, const rows_of_sum *q, const cut *c, const rows_before *before, int64_t r) {
+  const row_cut k = cut_of(p, s, tree, q, c, r);
+  const int32_t box = q->row[r];
+  const int64_t first = q->surface_targets ? 0 : tree->target_begin[box], begin = before->range[r], ranges = before->range[r + 1] - begin;
+  const int tight = s->single && which == FMM_SUM_W && is_tight(p, tree, q, r);
+  int64_t tile = s->row_tile[r], joint = s->row_joint[r], value = before->value[r];
+  row_ranges(tree, q, r, s->range ? s->range + begin : NULL, s->box ? s->box + begin : NULL);
+  for (int64_t i = 0; i < k.tiles; i++) {
+    const int64_t from = k.count * i / k.tiles, targets = k.count * (i + 1) / k.tiles - from;
+    if (k.parts > 1) s->joint[joint++] = fmm_cuda_joint{first + from, value, (int32_t)targets, (int32_t)k.parts};
+    for (int64_t part = 0; part < k.parts; part++, value += k.parts > 1 ? targets * p->values * p->columns : 0) {
+      const int64_t range = ranges * part / k.parts, stop = ranges * (part + 1) / k.parts;
+      s->tile[tile++] = fmm_cuda_tile{begin + range, first + from, k.parts > 1 ? value : -1, (int32_t)(stop - range), (int32_t)targets, box, q->slot_is_row ? (int32_t)r : box,
+                                      k.lanes_log2, k.per_lane, tight};
+    }
+  }
+  if (tight) __atomic_add_fetch(&s->n_precise, s->row_tile[r + 1] - s->row_tile[r], __ATOMIC_RELAXED);
 }
 
 fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, const rows_of_sum *q) {
   fmm_cuda_sums *s = &p->sums[which];
-  int64_t n_entries = q->offset ? q->offset[q->n_rows] : q->n_rows, n_tiles = 0, n_joints = 0, tiles, share = fair_share(p, tree, q);
-  int cap = cap_of(p, tree, q), most = fmm_cuda_pair_most(p, which), lanes_log2, per_lane;
+  const cut c = {cap_of(p, tree, q), fmm_cuda_pair_most(p, which), fair_share(p, tree, q)};
+  rows_before before = {};
+  fmm_status status = FMM_OK;
   s->n_rows = q->n_rows;
   s->lattice = fmm_cuda_lattice_serves(p, which);
-  FMM_TRY(FMM_ALLOCATE(&s->row_tile, q->n_rows + 1, "GPU tile offsets"));
-  FMM_TRY(FMM_ALLOCATE(&s->row_joint, q->n_rows + 1, "GPU tile offsets"));
-  for (int64_t r = 0; r < q->n_rows; r++) {
-    int64_t count = targets_of(p, tree, q, r);
-    cut_row(s, count, cap, most, &tiles, &lanes_log2, &per_lane);
-    int64_t parts = parts_of(s, q, r, tiles ? (count + tiles - 1) / tiles : 0, share);
-    s->row_tile[r] = n_tiles, s->row_joint[r] = n_joints;
-    n_tiles += tiles * parts, n_joints += parts > 1 ? tiles : 0;
-  }
-  s->row_tile[q->n_rows] = s->n_tiles = n_tiles, s->row_joint[q->n_rows] = n_joints;
-  FMM_TRY(FMM_ALLOCATE(&s->tile, n_tiles, "GPU tiles"));
-  if (n_joints) FMM_TRY(FMM_ALLOCATE(&s->joint, n_joints, "GPU tiles that are cut"));
-  if (q->surface_sources) FMM_TRY(FMM_ALLOCATE(&s->box, n_entries, "GPU source boxes"));
-  else FMM_TRY(FMM_ALLOCATE(&s->range, n_entries, "GPU source ranges"));
-  if (!q->offset) return build_own(p, which, tree, q, cap, most);
-  for (int64_t r = 0; r < q->n_rows; r++) {
-    int64_t count = targets_of(p, tree, q, r), first = q->surface_targets ? 0 : tree->target_begin[q->row[r]], range_begin = s->n_ranges;
-    row_ranges(s, tree, q, r);
-    cut_row(s, count, cap, most, &tiles, &lanes_log2, &per_lane);
-    int tight = s->single && which == FMM_SUM_W && is_tight(p, tree, q, r);
-    fmm_cuda_tile row = {range_begin, 0, -1, (int32_t)(s->n_ranges - range_begin), 0, q->row[r], q->slot_is_row ? (int32_t)r : q->row[r], lanes_log2, per_lane, tight};
-    add_tiles(p, s, &row, first, count, tiles, parts_of(s, q, r, tiles ? (count + tiles - 1) / tiles : 0, share), s->row_tile[r]);
-    s->n_precise += tight * (s->row_tile[r + 1] - s->row_tile[r]);
-  }
-  if (s->lattice) return q->surface_sources ? list_units(p, s) : deal_lattice(s, which);
-  return is_unequal(q) ? order_tiles(s) : FMM_OK;
+  FMM_CHECK(FMM_ALLOCATE(&s->row_tile, q->n_rows + 1, "GPU tile offsets"));
+  FMM_CHECK(FMM_ALLOCATE(&s->row_joint, q->n_rows + 1, "GPU tile offsets"));
+  FMM_CHECK(FMM_ALLOCATE(&before.range, q->n_rows + 1, "GPU tile offsets"));
+  FMM_CHECK(FMM_ALLOCATE(&before.value, q->n_rows + 1, "GPU tile offsets"));
+  count_rows(p, s, tree, q, &c, &before);
+  FMM_CHECK(FMM_ALLOCATE(&s->tile, s->n_tiles, "GPU tiles"));
+  if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU tiles that are cut"));
+  if (q->surface_sources) FMM_CHECK(FMM_ALLOCATE(&s->box, s->n_ranges, "GPU source boxes"));
+  else FMM_CHECK(FMM_ALLOCATE(&s->range, s->n_ranges, "GPU source ranges"));
+#pragma omp taskloop grainsize(GRAIN)
+  for (int64_t r = 0; r < q->n_rows; r++) fill_row(p, s, which, tree, q, &c, &before, r);
+  if (s->lattice) status = q->surface_sources ? list_units(p, s) : deal_lattice(s, which);
+  else if (is_unequal(q)) status = order_tiles(s);
+done:
+  FMM_FREE(&before.range);
+  FMM_FREE(&before.value);
+  return status;
 }
 
 rows_of_sum from_rows(const fmm_rows *rows) {
@@ -211,7 +217,6 @@ rows_of_sum from_rows(const fmm_rows *rows) {
   return q;
 }
 
-int has_phase(const fmm_gpu_plan *p, fmm_phase phase) { return (int)(p->phases >> phase & 1); }
 int is_leaf(const fmm_tree *tree, int32_t b) { return tree->first_child[b] < 0; }
 int has_sources(const fmm_tree *tree, int32_t b) { return tree->source_end[b] > tree->source_begin[b]; }
 int has_targets(const fmm_tree *tree, int32_t b) { return tree->target_end[b] > tree->target_begin[b]; }
@@ -307,8 +312,12 @@ void group_v(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *v) {
   p->v_positions = windows * FMM_V_WINDOW;
 }
 
-/* A window's rows [begin, end) in their order, and their neighbours. */
-void order_window(const fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_rows *v, const int32_t *slot, int64_t begin, int64_t end, int64_t position) {
+/* A window's rows in their order, and their neighbours. */
+void order_window(const fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_rows *v, const int32_t *slot, int64_t window) {
+  int group = 0;
+  while (group + 1 < p->n_v_groups && p->v_group[group + 1].first_window <= window) group++;
+  const int64_t begin = p->v_group[group].begin + (window - p->v_group[group].first_window) * FMM_V_WINDOW, position = window * FMM_V_WINDOW;
+  const int64_t end = begin + FMM_V_WINDOW < p->v_group[group].end ? begin + FMM_V_WINDOW : p->v_group[group].end;
   uint64_t key[FMM_V_WINDOW];
   fmm_vlist_order_window(v, begin, end, key);
   for (int64_t n = 0; n < end - begin; n++) {
@@ -324,7 +333,6 @@ void order_window(const fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_rows *v, 
 fmm_status build_v(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, const fmm_rows *v) {
   int32_t *slot = NULL, next = 0;
   fmm_status status = FMM_OK;
-  p->v_rows = has_phase(p, FMM_PHASE_VLIST) ? v->n_rows : 0;
   if (p->v_rows == 0) return FMM_OK;
   FMM_CHECK(FMM_ALLOCATE_ZERO(&slot, tree->n_boxes, "V slots"));
   for (int64_t i = 0; i < v->n_entries; i++) slot[v->entry[i]] = 1;
@@ -340,10 +348,8 @@ fmm_status build_v(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, co
   for (int64_t i = 0; i < p->v_positions; i++) t->v_row[i] = -1;
   for (int64_t i = 0; i < 26 * p->v_positions; i++) t->neighbor[i] = next;
   for (int64_t r = 0; r < p->v_rows; r++) list_children(tree, v->row[r], 1, t->row_child + 8 * r);
-  for (int i = 0; i < p->n_v_groups; i++)
-    for (int64_t begin = p->v_group[i].begin, position = p->v_group[i].first_window * FMM_V_WINDOW; begin < p->v_group[i].end;
-         begin += FMM_V_WINDOW, position += FMM_V_WINDOW)
-      order_window(p, t, v, slot, begin, begin + FMM_V_WINDOW < p->v_group[i].end ? begin + FMM_V_WINDOW : p->v_group[i].end, position);
+#pragma omp taskloop grainsize(1)
+  for (int64_t w = 0; w < p->v_positions / FMM_V_WINDOW; w++) order_window(p, t, v, slot, w);
 done:
   FMM_FREE(&slot);
   return status;
@@ -354,11 +360,9 @@ fmm_status build_boxes(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree
   FMM_TRY(FMM_ALLOCATE(&t->degree_in, tree->n_boxes, "level factors"));
   FMM_TRY(FMM_ALLOCATE(&t->degree_out, tree->n_boxes, "level factors"));
   FMM_TRY(FMM_ALLOCATE(&t->degree_parent, tree->n_boxes, "level factors"));
-  for (int32_t b = 0; b < tree->n_boxes; b++) {
-    t->half[b] = fmm_half_width(tree, tree->level[b]);
-    t->degree_out[b] = o ? fmm_operators_scale(o, t->half[b]) : 1;
-    t->degree_in[b] = 1 / t->degree_out[b];
-    t->degree_parent[b] = o ? fmm_operators_scale(o, 2 * t->half[b]) : 1;
+  for (int level = 0; level < tree->n_levels; level++) {
+    const double half = fmm_half_width(tree, level), out = o ? fmm_operators_scale(o, half) : 1, parent = o ? fmm_operators_scale(o, 2 * half) : 1;
+    for (int32_t b = tree->level_begin[level]; b < tree->level_begin[level + 1]; b++) t->half[b] = half, t->degree_in[b] = 1 / out, t->degree_out[b] = out, t->degree_parent[b] = parent;
   }
   int P = p->order, next = 0;
   FMM_TRY(FMM_ALLOCATE(&t->grid_surface, P * P * P, "surface grid"));
@@ -410,39 +414,63 @@ void fmm_cuda_sums_free_offsets(fmm_cuda_sums *s) {
   FMM_FREE(&s->unit_end);
 }
 
-fmm_status fmm_cuda_tables_build(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_state *state) {
-  const fmm_tree *tree = state->tree;
-  const fmm_lists *lists = state->lists;
-  FMM_TRY(build_boxes(p, t, tree, state->operators));
-  if (fmm_cuda_lattice_serves(p, FMM_SUM_P2M)) p->n_runs = fmm_cuda_lattice_runs(p, t->grid_surface, t->run);
-  FMM_TRY(build_columns(p, t, tree));
-  FMM_TRY(build_v(p, t, tree, &lists->v));
-  if (has_phase(p, FMM_PHASE_ULIST)) {
-    int64_t most = p->most_entries > 0 && p->most_entries < INT32_MAX ? p->most_entries : INT32_MAX;
-    FMM_TRY(fmm_cuda_both_serves(p) && lists->u.n_entries <= most ? fmm_cuda_both_build(p, tree, &lists->u) : build_u(p, state));
-  }
-  if (has_phase(p, FMM_PHASE_WLIST)) {
-    rows_of_sum q = from_rows(&lists->w);
-    q.surface_sources = 1;
-    FMM_TRY(build_sum(p, FMM_SUM_W, tree, &q));
-  }
-  if (has_phase(p, FMM_PHASE_XLIST)) {
-    rows_of_sum q = from_rows(&lists->x);
-    q.surface_targets = 1;
-    FMM_TRY(build_sum(p, FMM_SUM_X, tree, &q));
-  }
-  if (has_phase(p, FMM_PHASE_UP)) {
-    rows_of_sum q = {};
-    q.n_rows = p->n_leaf_columns, q.row = t->column_box, q.surface_targets = 1, q.slot_is_row = 1;
-    FMM_TRY(build_sum(p, FMM_SUM_P2M, tree, &q));
-  }
-  if (has_phase(p, FMM_PHASE_DOWN)) {
-    rows_of_sum q = {};
-    int64_t begin = p->n_leaf_columns + p->n_up_columns + p->n_down_columns;
-    q.n_rows = p->n_columns - begin, q.row = t->column_box + begin, q.surface_sources = 1;
-    FMM_TRY(build_sum(p, FMM_SUM_L2P, tree, &q));
-  }
+/* The jobs, each with a table of its own; what does not depend on the others. */
+static fmm_status boxes_job(void *context) {
+  const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
+  FMM_TRY(build_boxes(j->plan, j->tables, j->state->tree, j->state->operators));
+  if (fmm_cuda_lattice_serves(j->plan, FMM_SUM_P2M)) j->plan->n_runs = fmm_cuda_lattice_runs(j->plan, j->tables->grid_surface, j->tables->run);
   return FMM_OK;
+}
+
+static fmm_status v_job(void *context) {
+  const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
+  return build_v(j->plan, j->tables, j->state->tree, &j->state->lists->v);
+}
+
+static fmm_status u_job(void *context) {
+  const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
+  fmm_gpu_plan *p = j->plan;
+  const fmm_rows *u = &j->state->lists->u;
+  const int64_t most = p->most_entries > 0 && p->most_entries < INT32_MAX ? p->most_entries : INT32_MAX;
+  if (!fmm_cuda_has(p, FMM_PHASE_ULIST)) return FMM_OK;
+  return fmm_cuda_both_serves(p) && u->n_entries <= most ? fmm_cuda_both_build(p, j->state->tree, u) : build_u(p, j->state);
+}
+
+static fmm_status w_job(void *context) {
+  const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
+  rows_of_sum q = from_rows(&j->state->lists->w);
+  q.surface_sources = 1;
+  return fmm_cuda_has(j->plan, FMM_PHASE_WLIST) ? build_sum(j->plan, FMM_SUM_W, j->state->tree, &q) : FMM_OK;
+}
+
+static fmm_status x_job(void *context) {
+  const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
+  rows_of_sum q = from_rows(&j->state->lists->x);
+  q.surface_targets = 1;
+  return fmm_cuda_has(j->plan, FMM_PHASE_XLIST) ? build_sum(j->plan, FMM_SUM_X, j->state->tree, &q) : FMM_OK;
+}
+
+/* The columns of the products, and with them P2M and L2P, whose rows are columns. */
+static fmm_status columns_job(void *context) {
+  const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
+  fmm_gpu_plan *p = j->plan;
+  FMM_TRY(build_columns(p, j->tables, j->state->tree));
+  if (fmm_cuda_has(p, FMM_PHASE_UP)) {
+    rows_of_sum q = {};
+    q.n_rows = p->n_leaf_columns, q.row = j->tables->column_box, q.surface_targets = 1, q.slot_is_row = 1;
+    FMM_TRY(build_sum(p, FMM_SUM_P2M, j->state->tree, &q));
+  }
+  if (!fmm_cuda_has(p, FMM_PHASE_DOWN)) return FMM_OK;
+  rows_of_sum q = {};
+  const int64_t begin = p->n_leaf_columns + p->n_up_columns + p->n_down_columns;
+  q.n_rows = p->n_columns - begin, q.row = j->tables->column_box + begin, q.surface_sources = 1;
+  return build_sum(p, FMM_SUM_L2P, j->state->tree, &q);
+}
+
+void fmm_cuda_tables_jobs(fmm_cuda_setup *context, fmm_job jobs[FMM_CUDA_TABLES_JOBS]) {
+  const fmm_job all[FMM_CUDA_TABLES_JOBS] = {{"U's table", u_job, context, 0, 0}, {"columns, P2M's and L2P's tables", columns_job, context, 0, 0}, {"W's table", w_job, context, 0, 0},
+                                             {"X's table", x_job, context, 0, 0}, {"V's table", v_job, context, 0, 0}, {"boxes", boxes_job, context, 0, 0}};
+  memcpy(jobs, all, sizeof all);
 }
 
 void fmm_cuda_tables_free(fmm_cuda_tables *t) {

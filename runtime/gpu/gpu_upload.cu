@@ -1,0 +1,215 @@
+/* What a device plan's making brings to the device. Large arrays are page-locked where they lie, copied by the device while other jobs go on, and unlocked: an H200's host locks
+ * and unlocks 30 GB/s of memory that has been touched, copies 55 GB/s of it, and 7 GB/s of memory that is not locked. Points and operators go while the host's tables are made
+ * (runtime/jobs.h), the tables when they are. The stage, through which an execution's densities and results go, is memory of the library's own that the team touches and one
+ * call locks: the driver's own allocation of locked memory takes six times as long, and whoever else calls the driver waits for it. */
+#include "runtime/gpu/gpu_cuda.h"
+
+namespace {
+enum { LEAST_LOCKED = 1 << 18 /* bytes */, MOST_LOCKED = 64, MATRICES = 20, MATRIX_JOBS = 4, TOUCHED = 1 << 18 /* bytes at once */ };
+
+/* Copies on their way. */
+struct sending { cudaStream_t stream; int n_locked; void *locked[MOST_LOCKED]; };
+
+template <typename T>
+fmm_status send(sending *s, T *d_to, const T *from, int64_t count) {
+  const size_t bytes = (size_t)(count > 0 ? count : 0) * sizeof(T);
+  if (bytes == 0) return FMM_OK;
+  if (bytes >= LEAST_LOCKED && s->n_locked < MOST_LOCKED) {
+    CUDA_TRY(cudaHostRegister((void *)from, bytes, cudaHostRegisterDefault));
+    s->locked[s->n_locked++] = (void *)from;
+  }
+  CUDA_TRY(cudaMemcpyAsync((void *)d_to, from, bytes, cudaMemcpyHostToDevice, s->stream));
+  return FMM_OK;
+}
+
+fmm_status send_set(sending *s, const double *from[3], double *const d_to[3], int64_t n) {
+  for (int k = 0; k < 3; k++) FMM_TRY(send(s, d_to[k], from[k], n));
+  return FMM_OK;
+}
+
+/* Waits for them, whatever has become of them. */
+fmm_status end_sending(sending *s, fmm_status status) {
+  const cudaError_t error = cudaStreamSynchronize(s->stream);
+  for (int i = 0; i < s->n_locked; i++) cudaHostUnregister(s->locked[i]);
+  if (status == FMM_OK) return fmm_cuda_checked(error, "cudaStreamSynchronize", __FILE__, __LINE__);
+  cudaGetLastError();
+  return status;
+}
+
+fmm_status send_points(const fmm_gpu_plan *p, const fmm_tree *tree, sending *to) {
+  const fmm_points *s = &tree->sources, *t = &tree->targets;
+  const double *source[3] = {s->x, s->y, s->z}, *target[3] = {t->x, t->y, t->z}, *normal[3] = {s->normal[0], s->normal[1], s->normal[2]};
+  FMM_TRY(send_set(to, source, p->d_source, p->n_sources));
+  if (p->info->takes_normals) FMM_TRY(send_set(to, normal, p->d_normal, p->n_sources));
+  FMM_TRY(send(to, p->d_source_row, s->input_row, p->n_input_sources));
+  if (s->first) FMM_TRY(send(to, p->d_source_first, s->first, p->n_sources + 1));
+  if (!tree->same_points) {
+    FMM_TRY(send_set(to, target, p->d_target, p->n_targets));
+    FMM_TRY(send(to, p->d_target_row, t->input_row, p->n_input_targets));
+    if (t->first) FMM_TRY(send(to, p->d_target_first, t->first, p->n_targets + 1));
+  }
+  CUDA_TRY(fmm_cuda_invert_rows(p, p->d_target_row, p->merged_targets ? p->d_target_first : NULL, to->stream));
+  CUDA_TRY(fmm_cuda_find_tiny(p, to->stream));
+  return FMM_OK;
+}
+
+fmm_status points_job(void *context) {
+  const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
+  fmm_cuda_on_device on(j->plan->device);
+  sending s = {j->plan->stream[FMM_CUDA_IN], 0, {}};
+  return end_sending(&s, send_points(j->plan, j->state->tree, &s));
+}
+
+fmm_status stage_job(void *context) {
+  fmm_gpu_plan *p = ((const fmm_cuda_setup *)context)->plan;
+  const size_t line = 256, in = p->densities_from_host ? (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double) : 0;
+  const size_t out = p->results_to_host ? (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double) : 0;
+  const size_t out_begin = (in + line - 1) / line * line, report_begin = out_begin + (out + line - 1) / line * line, bytes = report_begin + FMM_CUDA_N_REPORT * sizeof *p->report;
+  fmm_cuda_on_device on(p->device);
+  CUDA_TRY(cudaDeviceGetAttribute(&p->stage_registered, cudaDevAttrCanUseHostPointerForRegisteredMem, p->device));
+  if (!p->stage_registered) CUDA_TRY(cudaMallocHost((void **)&p->stage, bytes));
+  else {
+    p->stage_registered = 0;
+    FMM_TRY(FMM_ALLOCATE(&p->stage, bytes, "page-locked memory for a GPU's densities and results"));
+    p->stage_allocated = 1;
+#pragma omp taskloop grainsize(1)
+    for (size_t at = 0; at < bytes; at += TOUCHED) memset(p->stage + at, 0, bytes - at < TOUCHED ? bytes - at : TOUCHED);
+    CUDA_TRY(cudaHostRegister(p->stage, bytes, cudaHostRegisterDefault));
+    p->stage_registered = 1;
+  }
+  if (in) p->stage_in = (double *)p->stage;
+  if (out) p->stage_out = (double *)(p->stage + out_begin);
+  p->report = (unsigned long long *)(p->stage + report_begin);
+  p->host_bytes = in + out;
+  return FMM_OK;
+}
+
+/* One of a level's dense operators: where it goes, NULL: it is not wanted. */
+struct matrix { fmm_operator_kind kind; int octant; double *d_to; };
+matrix matrix_of(const fmm_gpu_plan *p, const fmm_cuda_operators *d, int i) {
+  const int down = i >= MATRICES / 2, n = i % (MATRICES / 2), octant = n < 2 ? 0 : n - 2;
+  const int64_t size = (int64_t)p->m_pad * p->k_pad;
+  if (!fmm_cuda_has(p, down ? FMM_PHASE_DOWN : FMM_PHASE_UP)) return matrix{FMM_OPERATOR_M2M, 0, NULL};
+  if (n == 0) return down ? matrix{FMM_OPERATOR_DOWN_FIRST, 0, d->d_down_first} : matrix{FMM_OPERATOR_UP_FIRST, 0, d->d_up_first};
+  if (n == 1) return down ? matrix{FMM_OPERATOR_DOWN_SECOND, 0, d->d_down_second} : matrix{FMM_OPERATOR_UP_SECOND, 0, d->d_up_second};
+  return down ? matrix{FMM_OPERATOR_L2L, octant, d->d_l2l + octant * size} : matrix{FMM_OPERATOR_M2M, octant, d->d_m2m + octant * size};
+}
+
+/* Padded and by tiles. scratch: n * n and m_pad * k_pad doubles. */
+fmm_status send_matrix(const fmm_gpu_plan *p, const fmm_operators *o, int level, const matrix *m, double *scratch) {
+  const int64_t n = p->n, size = (int64_t)p->m_pad * p->k_pad;
+  double *padded = scratch + n * n;
+  FMM_TRY(fmm_operators_dense(o, &o->level[level], m->kind, m->octant, scratch));
+  memset(padded, 0, (size_t)size * sizeof(double));
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) padded[fmm_cuda_tile_place(i, j, p->k_pad)] = scratch[i * n + j];
+  CUDA_TRY(cudaMemcpy(m->d_to, padded, (size_t)size * sizeof(double), cudaMemcpyHostToDevice));
+  return FMM_OK;
+}
+
+/* Every MATRIX_JOBS-th, from this one on. */
+fmm_status send_matrices(const fmm_cuda_setup *setup, int first) {
+  const fmm_gpu_plan *p = setup->plan;
+  double *scratch = NULL;
+  fmm_status status = FMM_OK;
+  if (!fmm_cuda_has_far(p)) return FMM_OK;
+  fmm_cuda_on_device on(p->device);
+  FMM_CHECK(FMM_ALLOCATE(&scratch, (int64_t)p->n * p->n + (int64_t)p->m_pad * p->k_pad, "dense operators"));
+  for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++)
+    for (int i = first; i < MATRICES; i += MATRIX_JOBS) {
+      const matrix m = matrix_of(p, &p->op[l], i);
+      if (m.d_to) FMM_CHECK(send_matrix(p, setup->state->operators, l, &m, scratch));
+    }
+done:
+  FMM_FREE(&scratch);
+  return status;
+}
+fmm_status matrices_job_0(void *context) { return send_matrices((const fmm_cuda_setup *)context, 0); }
+fmm_status matrices_job_1(void *context) { return send_matrices((const fmm_cuda_setup *)context, 1); }
+fmm_status matrices_job_2(void *context) { return send_matrices((const fmm_cuda_setup *)context, 2); }
+fmm_status matrices_job_3(void *context) { return send_matrices((const fmm_cuda_setup *)context, 3); }
+
+/* The transforms by planes kz, a plane at a time. */
+fmm_status transforms_job(void *context) {
+  const fmm_cuda_setup *setup = (const fmm_cuda_setup *)context;
+  const fmm_gpu_plan *p = setup->plan;
+  const fmm_operators *o = setup->state->operators;
+  const int L = p->grid, E = p->equivalents;
+  const int64_t plane = (int64_t)L * L * E * E * 343;
+  double *full = NULL;
+  fmm_status status = FMM_OK;
+  if (p->v_rows == 0) return FMM_OK;
+  fmm_cuda_on_device on(p->device);
+  FMM_CHECK(FMM_ALLOCATE(&full, 2 * plane, "M2L transforms for the GPU"));
+  for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++)
+    for (int kz = 0; kz < p->order; kz++) {
+#pragma omp taskloop grainsize(8)
+      for (int xy = 0; xy < L * L; xy++)
+        for (int k = 0; k < E * E; k++)
+          fmm_m2l_gather(o, &o->level[l], xy / L, xy % L, kz, k / E, k % E, (double(*)[2])(full + 2 * ((int64_t)xy * E * E + k) * 343));
+      FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->op[l].d_m2l + kz * plane, full, (size_t)plane * sizeof(double2), cudaMemcpyHostToDevice)));
+    }
+done:
+  FMM_FREE(&full);
+  return status;
+}
+
+fmm_status send_sums(fmm_gpu_plan *p, fmm_cuda_sum sum, sending *to) {
+  fmm_cuda_sums *s = &p->sums[sum];
+  if (s->row_tile) FMM_TRY(send(to, s->d_tile, s->tile, s->n_tiles));
+  if (s->range) FMM_TRY(send(to, s->d_range, s->range, s->n_ranges));
+  if (s->box) FMM_TRY(send(to, s->d_box, s->box, s->n_ranges));
+  if (s->order) FMM_TRY(send(to, s->d_order, s->order, s->n_tiles));
+  if (s->joint) FMM_TRY(send(to, s->d_joint, s->joint, s->n_joints));
+  if (s->chunk) FMM_TRY(send(to, s->d_chunk, s->chunk, s->n_chunks));
+  if (s->mate) FMM_TRY(send(to, s->d_mate, s->mate, s->n_mates));
+  if (s->unit_end) FMM_TRY(send(to, s->d_unit_end, s->unit_end, s->n_tiles));
+  CUDA_TRY(fmm_cuda_lattice_units(p, sum, to->stream));
+  return FMM_OK;
+}
+
+fmm_status send_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_state *state, sending *to) {
+  const fmm_tree *tree = state->tree;
+  const double *center[3] = {tree->center_x, tree->center_y, tree->center_z};
+  FMM_TRY(send_set(to, center, p->d_center, p->n_boxes));
+  FMM_TRY(send(to, p->d_half, t->half, p->n_boxes));
+  FMM_TRY(send(to, p->d_degree_in, t->degree_in, p->n_boxes));
+  FMM_TRY(send(to, p->d_degree_out, t->degree_out, p->n_boxes));
+  FMM_TRY(send(to, p->d_degree_parent, t->degree_parent, p->n_boxes));
+  if (state->operators) FMM_TRY(send(to, p->d_surface, state->operators->surface, 3 * p->n_surface));
+  for (int i = 0; i < FMM_N_SUMS; i++) FMM_TRY(send_sums(p, (fmm_cuda_sum)i, to));
+  FMM_TRY(send(to, p->d_run, t->run, p->n_runs));
+  if (!fmm_cuda_has_far(p)) return FMM_OK;
+  FMM_TRY(send(to, p->d_column_box, t->column_box, p->n_columns));
+  FMM_TRY(send(to, p->d_child, t->child, 8 * p->n_up_columns));
+  FMM_TRY(send(to, p->d_parent, t->parent, p->n_down_columns));
+  FMM_TRY(send(to, p->d_tile_octant, t->tile_octant, p->n_down_columns / FMM_GPU_TILE_BOXES));
+  if (!p->v_rows) return FMM_OK;
+  FMM_TRY(send(to, p->d_slot_child, t->slot_child, 8 * (p->v_slots + 1)));
+  FMM_TRY(send(to, p->d_row_child, t->row_child, 8 * p->v_rows));
+  FMM_TRY(send(to, p->d_v_row, t->v_row, p->v_positions));
+  FMM_TRY(send(to, p->d_neighbor, t->neighbor, 26 * p->v_positions));
+  CUDA_TRY(cudaMemsetAsync(p->d_spectrum, 0, p->spectrum_bytes, to->stream)); /* of children that do not exist: never written */
+  FMM_TRY(send(to, p->d_twiddle, t->twiddle, 2 * p->grid));
+  return send(to, p->d_grid_surface, t->grid_surface, p->order * p->order * p->order);
+}
+}
+
+void fmm_cuda_upload_jobs(fmm_cuda_setup *context, fmm_job jobs[FMM_CUDA_UPLOAD_JOBS]) {
+  const fmm_job all[FMM_CUDA_UPLOAD_JOBS] = {{"points", points_job, context, 0, 0}, {"stage", stage_job, context, 0, 0}, {"matrices", matrices_job_0, context, 0, 0},
+                                             {"matrices", matrices_job_1, context, 0, 0}, {"matrices", matrices_job_2, context, 0, 0}, {"matrices", matrices_job_3, context, 0, 0},
+                                             {"transforms", transforms_job, context, 0, 0}};
+  memcpy(jobs, all, sizeof all);
+}
+
+fmm_status fmm_cuda_upload_tables(const fmm_cuda_setup *setup) {
+  sending s = {setup->plan->stream[FMM_CUDA_FAR], 0, {}};
+  return end_sending(&s, send_tables(setup->plan, setup->tables, setup->state, &s));
+}
+
+void fmm_cuda_stage_free(fmm_gpu_plan *p) {
+  if (p->stage_registered) cudaHostUnregister(p->stage);
+  if (p->stage_allocated) FMM_FREE(&p->stage);
+  else if (p->stage) cudaFreeHost(p->stage);
+  p->stage = NULL;
+}
