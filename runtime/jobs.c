@@ -10,7 +10,7 @@ static void run_one(fmm_job *job, int number, double origin_s, outcome *first) {
   fmm_status status = job->run(job->context);
   job->end_s = fmm_now_s() - origin_s;
   if (status == FMM_OK) return;
-#pragma omp critical(fmm_jobs)
+#pragma omp critical
   if (first->status == FMM_OK || number < first->job) {
     first->status = status, first->job = number;
     fmm_error_take(&first->error);

@@ -9,7 +9,7 @@ namespace {
 enum { GRAIN = 256 /* rows of a task */, LOOKED_AT = 16 /* entries at once */ };
 
 /* A row's leaf and its tiles' shape; seats: about what a source costs it, in lanes times tenths of a pair. */
-struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; };
+struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; int32_t alone, turns; };
 
 struct tables {
   const fmm_tree *tree;
@@ -18,6 +18,7 @@ struct tables {
   int32_t *row_of; /* box; -1: none */
   int32_t *mate;   /* entry: whose sum it is, ALONE or ITS, or MINE: the entry of its leaf's row that is this row's leaf */
   int32_t *link;   /* entry: its leaf's row, -1: none; of ITS, once rows are counted: the first of its parts */
+  int32_t *turn;   /* turns_of */
   int64_t *mates, *chunks, *tiles, *joints, *values; /* before a row; n_rows + 1 */
   int64_t *parts;  /* row */
 };
@@ -56,41 +57,56 @@ int takes(const tables *t, int32_t row, int32_t other) {
   return mine != its ? mine < its : (row < other) == ((row + other) % 2 != 0);
 }
 
-/* The entry of a row that is the leaf of another row, or -1. Rows are short and their links lie together, so that all are looked at. */
+/* The entry of a row that is the leaf of another row, or -1. Rows are short and their links lie together, so that all of some are looked at. */
 int64_t find_link(const tables *t, int32_t row, int32_t wanted) {
-  int64_t found = -1;
   for (int64_t e = t->u->offset[row], end = t->u->offset[row + 1]; e < end; e += LOOKED_AT) {
-    int64_t stop = e + LOOKED_AT < end ? e + LOOKED_AT : end;
-    for (int64_t i = e; i < stop; i++) found = t->link[i] == wanted ? i : found;
-    if (found >= 0) return found;
+    const int32_t *link = t->link + e;
+    const int n = end - e < LOOKED_AT ? (int)(end - e) : (int)LOOKED_AT;
+    int found = -1;
+    for (int i = 0; i < n; i++) found = link[i] == wanted ? i : found;
+    if (found >= 0) return e + found;
   }
   return -1;
 }
 
+/* The pairs of this row's leaf with later ones: either is the other's mate. */
 void find_mates(tables *t, int32_t row) {
   for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) {
     const int32_t other = t->link[e];
-    const int64_t there = other < 0 || other == row ? -1 : find_link(t, other, row);
-    t->mate[e] = there < 0 ? ALONE : takes(t, row, other) ? (int32_t)there : ITS;
+    const int64_t there = other > row ? find_link(t, other, row) : -1;
+    if (there < 0) continue;
+    const int mine = takes(t, row, other);
+    t->mate[e] = mine ? (int32_t)there : ITS, t->mate[there] = mine ? ITS : (int32_t)e;
   }
 }
 
-/* The sources of a row's tile: those for it alone, then those of pairs. tile -1: only to count them. */
+/* The row's entries that it sums itself, those for it alone, then those of pairs: they come up several times, and which they are is as good as random. */
+int32_t *turns_of(const tables *t, int32_t row) { return t->turn + t->u->offset[row] + row; }
+void take_turns(tables *t, int32_t row) {
+  const int64_t begin = t->u->offset[row], end = t->u->offset[row + 1];
+  int32_t *turn = turns_of(t, row), n = 0;
+  for (int64_t e = begin; e < end; e++) turn[n] = (int32_t)e, n += t->mate[e] == ALONE; /* no branches; there is room for one more */
+  t->of[row].alone = n;
+  for (int64_t e = begin; e < end; e++) turn[n] = (int32_t)e, n += t->mate[e] >= MINE;
+  t->of[row].turns = n;
+}
+
+/* The sources of a row's tile. tile -1: only to count them. */
 void add_row(const tables *t, writer *w, int32_t row, int64_t tile) {
   const fmm_tree *tree = t->tree;
-  for (int pass = 0; pass < 2; pass++)
-    for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) {
-      int32_t box = t->u->entry[e], other = t->link[e];
-      if (pass ? t->mate[e] < MINE : t->mate[e] != ALONE) continue;
-      int64_t count = tree->source_end[box] - tree->source_begin[box], partial = !pass ? -1 : tile < 0 ? 0 : t->values[other] + (t->link[t->mate[e]] + tile) * count;
-      add_sources(w, tree->source_begin[box], count, partial, other);
-    }
+  const int32_t *turn = turns_of(t, row);
+  for (int32_t i = 0; i < t->of[row].turns; i++) {
+    const int32_t e = turn[i], box = t->u->entry[e], other = t->link[e];
+    const int64_t count = tree->source_end[box] - tree->source_begin[box];
+    const int64_t partial = i < t->of[row].alone ? -1 : tile < 0 ? 0 : t->values[other] + (t->link[t->mate[e]] + tile) * count;
+    add_sources(w, tree->source_begin[box], count, partial, other);
+  }
 }
 
 int64_t limit_of(const tables *t, int32_t row) {
+  const int32_t *turn = turns_of(t, row);
   int64_t sources = 0;
-  for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++)
-    if (t->mate[e] != ITS) sources += t->tree->source_end[t->u->entry[e]] - t->tree->source_begin[t->u->entry[e]];
+  for (int32_t i = 0; i < t->of[row].turns; i++) sources += t->tree->source_end[t->u->entry[turn[i]]] - t->tree->source_begin[t->u->entry[turn[i]]];
   int64_t chunks = (sources + FMM_BOTH_CHUNK - 1) / FMM_BOTH_CHUNK, limit = chunks ? ((sources + chunks - 1) / chunks + 31) / 32 * 32 : FMM_BOTH_CHUNK;
   return limit < FMM_BOTH_CHUNK ? limit : FMM_BOTH_CHUNK;
 }
@@ -108,11 +124,12 @@ void shape_row(tables *t, int32_t row, int cap) {
 void count_row(tables *t, int32_t row) {
   const leaf *l = &t->of[row];
   int64_t parts = 0;
-  for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++)
-    if (t->mate[e] == ITS) {
-      const int64_t tiles = t->of[t->link[e]].tiles;
-      t->link[e] = (int32_t)parts, parts += tiles;
-    }
+  take_turns(t, row);
+  for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) {
+    const int its = t->mate[e] == ITS;
+    const int64_t tiles = its ? t->of[t->link[e]].tiles : 0;
+    t->link[e] = its ? (int32_t)parts : t->link[e], parts += tiles;
+  }
   writer w = {NULL, NULL, 0, 0, limit_of(t, row), 0, 0};
   t->parts[row] = parts;
   add_row(t, &w, row, -1);
@@ -138,6 +155,7 @@ fmm_status allocate(tables *t) {
   FMM_TRY(FMM_ALLOCATE(&t->row_of, t->tree->n_boxes, "rows of boxes"));
   FMM_TRY(FMM_ALLOCATE(&t->mate, t->u->n_entries, "pairs of leaves"));
   FMM_TRY(FMM_ALLOCATE(&t->link, t->u->n_entries, "pairs of leaves"));
+  FMM_TRY(FMM_ALLOCATE(&t->turn, t->u->n_entries + rows, "pairs of leaves"));
   FMM_TRY(FMM_ALLOCATE(&t->parts, rows, "pairs of leaves"));
   for (int i = 0; i < 5; i++) FMM_TRY(FMM_ALLOCATE_ZERO(before[i], rows + 1, "GPU tile offsets"));
   return FMM_OK;
@@ -148,6 +166,7 @@ void release(tables *t) {
   FMM_FREE(&t->row_of);
   FMM_FREE(&t->mate);
   FMM_FREE(&t->link);
+  FMM_FREE(&t->turn);
   FMM_FREE(&t->parts);
   FMM_FREE(&t->mates);
   FMM_FREE(&t->chunks);
@@ -159,7 +178,7 @@ void release(tables *t) {
 /* The row's part in its own entries' links. */
 void link_row(tables *t, int32_t row, int cap) {
   shape_row(t, row, cap);
-  for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) t->link[e] = t->row_of[t->u->entry[e]];
+  for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) t->link[e] = t->row_of[t->u->entry[e]], t->mate[e] = ALONE;
 }
 
 void find_pairs(tables *t) {

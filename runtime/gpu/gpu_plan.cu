@@ -18,7 +18,6 @@ void take(arena *a, T **field, int64_t count) {
   a->used += ((size_t)(count > 0 ? count : 1) * sizeof(T) + 255) / 256 * 256;
 }
 
-
 void layout_points(fmm_gpu_plan *p, arena *a) {
   const int same = p->same_points;
   for (int k = 0; k < 3; k++) take(a, &p->d_source[k], p->n_sources);

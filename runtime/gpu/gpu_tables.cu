@@ -1,5 +1,5 @@
 /* Host tables of a device plan, made once from tree and lists: tiles and merged source ranges of the pair sums, columns of the products,
- * V's neighbours and children, factors of the levels. Nothing here touches the device. */
+ * V's neighbours and children, factors of the levels. Nothing here touches the device. Jobs beside one another (runtime/jobs.h), whose long loops are tasks of the same team. */
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"

@@ -5,7 +5,7 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { LEAST_LOCKED = 1 << 18 /* bytes */, MOST_LOCKED = 64, MATRICES = 20, MATRIX_JOBS = 4, TOUCHED = 1 << 18 /* bytes at once */ };
+enum { LEAST_LOCKED = 1 << 20 /* bytes */, MOST_LOCKED = 64, MATRICES = 20, MATRIX_JOBS = 4, TOUCHED = 1 << 18 /* bytes at once */ };
 
 /* Copies on their way. */
 struct sending { cudaStream_t stream; int n_locked; void *locked[MOST_LOCKED]; };
@@ -65,11 +65,11 @@ fmm_status stage_job(void *context) {
   const size_t line = 256, in = p->densities_from_host ? (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double) : 0;
   const size_t out = p->results_to_host ? (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double) : 0;
   const size_t out_begin = (in + line - 1) / line * line, report_begin = out_begin + (out + line - 1) / line * line, bytes = report_begin + FMM_CUDA_N_REPORT * sizeof *p->report;
+  int alike = 0; /* whether kernels may write registered memory where the host sees it */
   fmm_cuda_on_device on(p->device);
-  CUDA_TRY(cudaDeviceGetAttribute(&p->stage_registered, cudaDevAttrCanUseHostPointerForRegisteredMem, p->device));
-  if (!p->stage_registered) CUDA_TRY(cudaMallocHost((void **)&p->stage, bytes));
+  CUDA_TRY(cudaDeviceGetAttribute(&alike, cudaDevAttrCanUseHostPointerForRegisteredMem, p->device));
+  if (!alike) CUDA_TRY(cudaMallocHost((void **)&p->stage, bytes));
   else {
-    p->stage_registered = 0;
     FMM_TRY(FMM_ALLOCATE(&p->stage, bytes, "page-locked memory for a GPU's densities and results"));
     p->stage_allocated = 1;
 #pragma omp taskloop grainsize(1)
