@@ -10,13 +10,21 @@ enum { LEAST_LOCKED = 1 << 20 /* bytes */, MOST_LOCKED = 64, MATRICES = 20, MATR
 /* Copies on their way. */
 struct sending { cudaStream_t stream; int n_locked; void *locked[MOST_LOCKED]; };
 
+/* What the driver will not lock (a message-passing library has locked it before, or the platform cannot) is not locked; then it is copied as it is. */
+cudaError_t lock(void *memory, size_t bytes, int *locked) {
+  *locked = cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess;
+  if (!*locked) cudaGetLastError();
+  return cudaSuccess;
+}
+
 template <typename T>
 fmm_status send(sending *s, T *d_to, const T *from, int64_t count) {
   const size_t bytes = (size_t)(count > 0 ? count : 0) * sizeof(T);
   if (bytes == 0) return FMM_OK;
   if (bytes >= LEAST_LOCKED && s->n_locked < MOST_LOCKED) {
-    CUDA_TRY(cudaHostRegister((void *)from, bytes, cudaHostRegisterDefault));
-    s->locked[s->n_locked++] = (void *)from;
+    int locked = 0;
+    CUDA_TRY(lock((void *)from, bytes, &locked));
+    if (locked) s->locked[s->n_locked++] = (void *)from;
   }
   CUDA_TRY(cudaMemcpyAsync((void *)d_to, from, bytes, cudaMemcpyHostToDevice, s->stream));
   return FMM_OK;
@@ -68,15 +76,18 @@ fmm_status stage_job(void *context) {
   int alike = 0; /* whether kernels may write registered memory where the host sees it */
   fmm_cuda_on_device on(p->device);
   CUDA_TRY(cudaDeviceGetAttribute(&alike, cudaDevAttrCanUseHostPointerForRegisteredMem, p->device));
-  if (!alike) CUDA_TRY(cudaMallocHost((void **)&p->stage, bytes));
-  else {
+  if (alike) {
     FMM_TRY(FMM_ALLOCATE(&p->stage, bytes, "page-locked memory for a GPU's densities and results"));
     p->stage_allocated = 1;
 #pragma omp taskloop grainsize(1)
     for (size_t at = 0; at < bytes; at += TOUCHED) memset(p->stage + at, 0, bytes - at < TOUCHED ? bytes - at : TOUCHED);
-    CUDA_TRY(cudaHostRegister(p->stage, bytes, cudaHostRegisterDefault));
-    p->stage_registered = 1;
+    CUDA_TRY(lock(p->stage, bytes, &p->stage_registered));
+    if (!p->stage_registered) {
+      FMM_FREE(&p->stage);
+      p->stage_allocated = 0;
+    }
   }
+  if (!p->stage_registered) CUDA_TRY(cudaMallocHost((void **)&p->stage, bytes));
   if (in) p->stage_in = (double *)p->stage;
   if (out) p->stage_out = (double *)(p->stage + out_begin);
   p->report = (unsigned long long *)(p->stage + report_begin);
