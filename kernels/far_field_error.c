@@ -2,35 +2,46 @@
  *
  * Measured: random sources in the eight children of one box, targets in children of a box of each kind of offset in its V list, through the
  * whole chain P2M, M2M, M2L, L2L, L2P and directly: mean squares of error and of field, weighted by how often the offset occurs. Points are always the same (splitmix64).
+ * Of charges of both signs one set is no measure: the net charge of so few varies as much as it is large, and with it the field (12 sets differed by 10 at order 6). So
+ * there are COLUMNS sets, which share the sums between surfaces.
  * Only the check-to-equivalent maps are made, which decide the error and cost most; for a few vectors M2M, M2L and L2L are sums over surfaces' points.
  * Carried over, with L levels of V boxes (189 a level; a level up, 8 times the sources at twice the distance):
  *   signed       contributions are independent, squares add: error^2 / (near^2 + field^2), near: the field of the 27 nearest boxes, of sources on a
- *                lattice of NEAR points an edge, which leaves out the closest pairs. Potentials of degree -1 are far field in the end, and one set of
- *                points differs from the mean: twice that; gradients are mostly near field.
+ *                lattice of NEAR points an edge, which leaves out the closest pairs. Potentials of degree -1 are far field in the end, and the coarsest of few
+ *                levels has few such boxes: twice that, which is within 20 % of what 30,000 random points err by at orders 4 to 11; gradients are mostly near field.
  *   nonnegative  fields add in phase, and so may errors: the ratio of one is the ratio of all.
  *   alone        one charge at the outer corner of a box and of its child, the worst place there is, and no other that would dilute its error;
  *                carried over as signed ones.
+ *   salt,        charges of both signs in turn on a lattice, moved off it or not (charge_lattice.h), of several spacings. What is left of a box's charge comes from its surface: a level
+ *   crystal      up, 4 times as much at twice the distance, so that potentials err as much by every level. The whole field is that inside an endless lattice, a
+ *                seventh of what random charges make there, and no field at all dilutes the error further.
  * tests/exec/test_order.c holds it against whole evaluations of the standard cases. */
 #include <math.h>
 #include <string.h>
 
+#include "kernels/charge_lattice.h"
 #include "kernels/operators_parts.h"
 #include "kernels/pair/pair_sums.h"
 
-enum { POINTS = 12, OUTPUTS = 12, LEVELS = 4, NEAR = 4, COMPONENTS = 4 };
+enum { POINTS = 12, MOST = 48, OUTPUTS = 12, LEVELS = 4, NEAR = 4, COMPONENTS = 4, COLUMNS = 16 };
 
-typedef struct cloud { double at[3][POINTS], density[COMPONENTS][POINTS]; } cloud;
+typedef struct cloud { int n; double at[3][MOST], density[COMPONENTS][MOST]; } cloud;
 
 typedef struct chain {
   const fmm_operators *o; /* level 0: the larger boxes; level 1: their children, when the pair is not homogeneous */
   const fmm_level_operators *parent, *child;
   double half_width;
-  int kind; /* fmm_density_sign, or FMM_DENSITY_ALONE */
-  fmm_pair_sum potential_sum, value_sum; /* without, and with the gradient */
-  cloud sources[8], targets;
-  double *check, *coefficients, *equivalent, *scratch, *up, *down, *density; /* n each, scratch 2 n */
+  int kind; /* fmm_density_sign, or FMM_DENSITY_ALONE .. */
+  int columns; /* independent sets of points, which share the sums between surfaces */
+  fmm_pair_sum surface_sum, potential_sum, value_sum; /* of all columns; of one, without and with the gradient */
+  fmm_charge_lattice lattice[COLUMNS];
+  cloud sources[COLUMNS][8], targets;
+  uint64_t random[COLUMNS]; /* states of splitmix64 */
+  double *check, *equivalent, *up, *down, *density; /* n a column each */
+  double *coefficients, *scratch;                   /* n, 2 n */
   double *planes, *source_planes;                                            /* 3 n_surface each */
-  double error2[2], field2[2]; /* of potentials and gradients: sums over the V list of mean squares over target values */
+  double error2[2], field2[2]; /* of potentials and gradients: sums over the V list of mean squares over target values, over near2 */
+  double near2[COLUMNS][2];    /* on lattices: mean squares of the whole field, which the spacing decides; else 1 */
 } chain;
 
 static double uniform(uint64_t *state) {
@@ -41,6 +52,7 @@ static double uniform(uint64_t *state) {
 }
 
 static void fill_cloud(cloud *c, const double center[3], double half_width, int kind, uint64_t *state) {
+  c->n = POINTS;
   for (int i = 0; i < POINTS; i++) {
     for (int a = 0; a < 3; a++) c->at[a][i] = center[a] + half_width * (2 * uniform(state) - 1);
     for (int k = 0; k < COMPONENTS; k++) c->density[k][i] = uniform(state) - (kind == FMM_DENSITY_SIGNED ? 0.5 : 0);
@@ -54,8 +66,29 @@ static void leave_one_alone(cloud *c, const double center[3], double half_width,
   for (int k = 0; k < COMPONENTS && octant == 7; k++) c->density[k][0] = 1;
 }
 
+static int on_lattice(int kind) { return kind == FMM_DENSITY_SALT || kind == FMM_DENSITY_CRYSTAL; }
+
+/* Of a column: 2 to 4.5 spacings a box, as leaves of some 60 to 100 charges have; anywhere. */
+static void lay_lattice(chain *c, int column) {
+  fmm_charge_lattice *l = &c->lattice[column];
+  l->spacing = 2 * c->half_width / (2 + 2.5 * (column + 0.5) / COLUMNS);
+  l->moved = c->kind == FMM_DENSITY_SALT ? FMM_SALT_MOVED : 0;
+  for (int a = 0; a < 3; a++) l->origin[a] = l->spacing * uniform(&c->random[column]);
+}
+
+static void fill(chain *c, cloud *to, int column, const double center[3], double half_width) {
+  if (!on_lattice(c->kind)) {
+    fill_cloud(to, center, half_width, c->kind, &c->random[column]);
+    return;
+  }
+  double low[3], *const at[3] = {to->at[0], to->at[1], to->at[2]};
+  for (int a = 0; a < 3; a++) low[a] = center[a] - half_width;
+  to->n = fmm_charge_lattice_fill(&c->lattice[column], low, 2 * half_width, MOST, at, to->density[0]);
+  for (int k = 1; k < COMPONENTS; k++) memcpy(to->density[k], to->density[0], sizeof to->density[0]);
+}
+
 static fmm_pair_sources cloud_sources(const cloud *c) {
-  return (fmm_pair_sources){.n = POINTS, .x = c->at[0], .y = c->at[1], .z = c->at[2], .density = c->density[0], .component_stride = POINTS, .column_stride = POINTS};
+  return (fmm_pair_sources){.n = c->n, .x = c->at[0], .y = c->at[1], .z = c->at[2], .density = c->density[0], .component_stride = MOST, .column_stride = MOST};
 }
 
 static fmm_pair_sources surface_sources(const chain *c, const double *planes, const double *density) {
@@ -68,19 +101,19 @@ static void set_surface(const chain *c, const double center[3], double radius, d
   fmm_surface_planes(ns, c->o->surface, center, radius, planes, planes + ns, planes + 2 * ns);
 }
 
-static void clear(const chain *c, double *vector) { memset(vector, 0, (size_t)c->o->n * sizeof *vector); }
+static void clear(const chain *c, double *vectors) { memset(vectors, 0, (size_t)c->columns * (size_t)c->o->n * sizeof *vectors); }
 
-/* check += potentials on the surface of planes. */
-static void add_check(const chain *c, const fmm_pair_sources *sources, double *check) {
+/* check += potentials on the surface of planes, of all columns or of one. */
+static void add_check(const chain *c, const fmm_pair_sum *sum, const fmm_pair_sources *sources, double *check) {
   int ns = c->o->n_surface;
   fmm_pair_targets targets = {.n = ns, .x = c->planes, .y = c->planes + ns, .z = c->planes + 2 * ns, .value = check, .value_stride = ns, .column_stride = c->o->n};
-  fmm_pair_sum_add(&c->potential_sum, &targets, 1, sources);
+  fmm_pair_sum_add(sum, &targets, 1, sources);
 }
 
-static void sum_values(const chain *c, int n_ranges, const fmm_pair_sources *sources, double values[OUTPUTS][POINTS]) {
+static void sum_values(const chain *c, int n_ranges, const fmm_pair_sources *sources, double values[OUTPUTS][MOST]) {
   memset(values, 0, OUTPUTS * sizeof values[0]);
-  fmm_pair_targets targets = {.n = POINTS, .x = c->targets.at[0], .y = c->targets.at[1], .z = c->targets.at[2], .value = values[0], .value_stride = POINTS,
-                              .column_stride = POINTS};
+  fmm_pair_targets targets = {.n = c->targets.n, .x = c->targets.at[0], .y = c->targets.at[1], .z = c->targets.at[2], .value = values[0], .value_stride = MOST,
+                              .column_stride = MOST};
   fmm_pair_sum_add(&c->value_sum, &targets, n_ranges, sources);
 }
 
@@ -88,60 +121,67 @@ static void child_center(const double center[3], double h, int octant, double ch
   for (int a = 0; a < 3; a++) child[a] = center[a] + (octant >> a & 1 ? h / 2 : -h / 2);
 }
 
-static void divide(double *values, int n, double by) {
-  for (int i = 0; i < n; i++) values[i] /= by;
+/* Check potentials to equivalent densities, every column, these divided by `by`. */
+static void invert(const chain *c, const fmm_panels first[8], const fmm_panels second[8], const double *check, double *equivalent, double by) {
+  int n = c->o->n;
+  for (int k = 0; k < c->columns; k++) {
+    fmm_apply_first(c->o, first, check + k * n, c->coefficients, c->scratch);
+    fmm_apply_second(c->o, second, c->coefficients, equivalent + k * n, c->scratch);
+    for (int i = 0; i < n; i++) equivalent[k * n + i] /= by;
+  }
 }
 
 /* P2M of one child's sources, and M2M as far as the parent's check potentials, added to those of its other children. */
-static void rise(chain *c, int octant, uint64_t *state) {
+static void rise(chain *c, int octant) {
   const double origin[3] = {0, 0, 0};
   double h = c->half_width / 2, center[3];
   child_center(origin, c->half_width, octant, center);
-  fill_cloud(&c->sources[octant], center, h, c->kind, state);
-  if (c->kind == FMM_DENSITY_ALONE) leave_one_alone(&c->sources[octant], center, h, octant);
   set_surface(c, center, c->o->outer_radius * h, c->planes);
-  fmm_pair_sources sources = cloud_sources(&c->sources[octant]);
   clear(c, c->check);
-  add_check(c, &sources, c->check);
-  fmm_apply_first(c->o, c->child->up_first, c->check, c->coefficients, c->scratch);
-  fmm_apply_second(c->o, c->child->up_second, c->coefficients, c->equivalent, c->scratch);
-  divide(c->equivalent, c->o->n, fmm_operators_scale(c->o, h));
+  for (int k = 0; k < c->columns; k++) {
+    fill(c, &c->sources[k][octant], k, center, h);
+    if (c->kind == FMM_DENSITY_ALONE) leave_one_alone(&c->sources[k][octant], center, h, octant);
+    fmm_pair_sources sources = cloud_sources(&c->sources[k][octant]);
+    add_check(c, &c->potential_sum, &sources, c->check + k * c->o->n);
+  }
+  invert(c, c->child->up_first, c->child->up_second, c->check, c->equivalent, fmm_operators_scale(c->o, h));
   set_surface(c, center, FMM_INNER_RADIUS * h, c->source_planes);
   set_surface(c, origin, c->o->outer_radius * c->half_width, c->planes);
   fmm_pair_sources equivalent = surface_sources(c, c->source_planes, c->equivalent);
-  add_check(c, &equivalent, c->up);
+  add_check(c, &c->surface_sum, &equivalent, c->up);
 }
 
 /* Adds the mean squares over one child's targets, times weight. */
-static void compare(chain *c, double weight) {
-  double direct[OUTPUTS][POINTS], chained[OUTPUTS][POINTS];
-  fmm_pair_sources sources[8], surface = surface_sources(c, c->planes, c->equivalent);
-  for (int k = 0; k < 8; k++) sources[k] = cloud_sources(&c->sources[k]);
+static void compare(chain *c, int column, double weight) {
+  double direct[OUTPUTS][MOST], chained[OUTPUTS][MOST];
+  fmm_pair_sources sources[8], surface = surface_sources(c, c->planes, c->equivalent + column * c->o->n);
+  for (int k = 0; k < 8; k++) sources[k] = cloud_sources(&c->sources[column][k]);
   sum_values(c, 8, sources, direct);
   sum_values(c, 1, &surface, chained);
   for (int v = 0; v < 4 * c->o->pair->info->outputs; v++) {
     int gradient = v % 4 != 0, n_values = c->o->pair->info->outputs * (gradient ? 3 : 1);
-    for (int i = 0; i < POINTS; i++) {
-      c->error2[gradient] += weight / (POINTS * n_values) * (chained[v][i] - direct[v][i]) * (chained[v][i] - direct[v][i]);
-      c->field2[gradient] += weight / (POINTS * n_values) * direct[v][i] * direct[v][i];
+    double share = weight / (c->near2[column][gradient] * c->targets.n * n_values);
+    for (int i = 0; i < c->targets.n; i++) {
+      c->error2[gradient] += share * (chained[v][i] - direct[v][i]) * (chained[v][i] - direct[v][i]);
+      c->field2[gradient] += share * direct[v][i] * direct[v][i];
     }
   }
 }
 
 /* L2L to one child of the box, whose downward equivalent densities are given (c->down, at source_planes), L2P at that child's targets. */
-static void fall(chain *c, const double box[3], int octant, double weight, uint64_t *state) {
+static void fall(chain *c, const double box[3], int octant, double weight) {
   double h = c->half_width, center[3];
   fmm_pair_sources parent = surface_sources(c, c->source_planes, c->down);
   child_center(box, h, octant, center);
   set_surface(c, center, FMM_INNER_RADIUS * h / 2, c->planes);
   clear(c, c->check);
-  add_check(c, &parent, c->check);
-  fmm_apply_first(c->o, c->child->down_first, c->check, c->coefficients, c->scratch);
-  fmm_apply_second(c->o, c->child->down_second, c->coefficients, c->equivalent, c->scratch);
-  divide(c->equivalent, c->o->n, fmm_operators_scale(c->o, h / 2));
-  fill_cloud(&c->targets, center, h / 2, c->kind, state);
+  add_check(c, &c->surface_sum, &parent, c->check);
+  invert(c, c->child->down_first, c->child->down_second, c->check, c->equivalent, fmm_operators_scale(c->o, h / 2));
   set_surface(c, center, c->o->outer_radius * h / 2, c->planes);
-  compare(c, weight);
+  for (int k = 0; k < c->columns; k++) {
+    fill(c, &c->targets, k, center, h / 2);
+    compare(c, k, weight / c->columns);
+  }
 }
 
 /* Offsets by kind, with how many of the 189 boxes of a V list are of it (all 98 at distance 2; those at 3, where errors are small, by two
@@ -152,11 +192,9 @@ static const struct { int offset[3]; double boxes; int n_octants, octant[2]; } k
 
 static void run_chain(chain *c) {
   const double origin[3] = {0, 0, 0}, h = c->half_width;
-  uint64_t state = 1;
   clear(c, c->up);
-  for (int octant = 0; octant < 8; octant++) rise(c, octant, &state);
-  fmm_apply_first(c->o, c->parent->up_first, c->up, c->coefficients, c->scratch);
-  fmm_apply_second(c->o, c->parent->up_second, c->coefficients, c->density, c->scratch);
+  for (int octant = 0; octant < 8; octant++) rise(c, octant);
+  invert(c, c->parent->up_first, c->parent->up_second, c->up, c->density, 1);
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     double box[3];
     for (int a = 0; a < 3; a++) box[a] = 2 * h * kinds[k].offset[a];
@@ -164,11 +202,10 @@ static void run_chain(chain *c) {
     set_surface(c, box, FMM_INNER_RADIUS * h, c->planes);
     fmm_pair_sources equivalent = surface_sources(c, c->source_planes, c->density);
     clear(c, c->check);
-    add_check(c, &equivalent, c->check);
-    fmm_apply_first(c->o, c->parent->down_first, c->check, c->coefficients, c->scratch);
-    fmm_apply_second(c->o, c->parent->down_second, c->coefficients, c->down, c->scratch);
+    add_check(c, &c->surface_sum, &equivalent, c->check);
+    invert(c, c->parent->down_first, c->parent->down_second, c->check, c->down, 1);
     set_surface(c, box, c->o->outer_radius * h, c->source_planes);
-    for (int t = 0; t < kinds[k].n_octants; t++) fall(c, box, kinds[k].octant[t], kinds[k].boxes / kinds[k].n_octants, &state);
+    for (int t = 0; t < kinds[k].n_octants; t++) fall(c, box, kinds[k].octant[t], kinds[k].boxes / kinds[k].n_octants);
   }
 }
 
@@ -201,7 +238,8 @@ static double carried_over(const chain *c, int gradient) {
   const fmm_pair_info *info = c->o->pair->info;
   if (c->kind == FMM_DENSITY_NONNEGATIVE) return sqrt(error2 / (field2 + (info->has_degree ? 0 : near_square(c, gradient)))); /* far fields that die away do not matter */
   double degree = (info->has_degree ? info->degree : -1) - gradient, levels = 0, each = 1;
-  for (int l = 0; l < LEVELS; l++, each *= 8 * pow(4, degree)) levels += each;
+  for (int l = 0; l < LEVELS; l++, each *= (on_lattice(c->kind) ? 4 : 8) * pow(4, degree)) levels += each;
+  if (on_lattice(c->kind)) return sqrt(levels * error2);
   return (gradient || c->kind == FMM_DENSITY_ALONE ? 1 : 2) * sqrt(levels * error2 / (near_square(c, gradient) + levels * field2));
 }
 
@@ -219,30 +257,39 @@ static fmm_status prepare(chain *c, const fmm_operators *o, double half_width, i
   c->kind = kind;
   c->parent = &o->level[0];
   c->child = &o->level[o->pair->info->has_degree ? 0 : 1];
-  FMM_TRY(FMM_ALLOCATE(&c->check, 8 * n + 6 * ns, "chain workspace"));
-  double **vectors[] = {&c->coefficients, &c->equivalent, &c->up, &c->down, &c->density};
-  for (int i = 0; i < 5; i++) *vectors[i] = c->check + (i + 1) * n;
-  c->scratch = c->check + 6 * n;
-  c->planes = c->check + 8 * n;
+  c->columns = kind == FMM_DENSITY_SIGNED || on_lattice(kind) ? COLUMNS : 1;
+  FMM_TRY(FMM_ALLOCATE(&c->check, (5 * c->columns + 3) * n + 6 * ns, "chain workspace"));
+  double **vectors[] = {&c->equivalent, &c->up, &c->down, &c->density, &c->coefficients};
+  for (int i = 0; i < 5; i++) *vectors[i] = c->check + (i + 1) * c->columns * n;
+  c->scratch = c->coefficients + n;
+  c->planes = c->scratch + 2 * n;
   c->source_planes = c->planes + 3 * ns;
+  for (int k = 0; k < c->columns; k++) {
+    c->random[k] = 1 + (uint64_t)k * 0x5851f42d4c957f2du;
+    if (on_lattice(kind)) lay_lattice(c, k);
+    for (int gradient = 0; gradient < 2; gradient++)
+      c->near2[k][gradient] = on_lattice(kind) ? fmm_charge_lattice_square(&c->lattice[k], o->pair, o->params, gradient) : 1;
+  }
+  fmm_pair_sum_prepare(&c->surface_sum, o->pair, o->params, c->columns, 0, FMM_PRECISION_DOUBLE, 0);
   fmm_pair_sum_prepare(&c->potential_sum, o->pair, o->params, 1, 0, FMM_PRECISION_DOUBLE, 0);
   fmm_pair_sum_prepare(&c->value_sum, o->pair, o->params, 1, 1, FMM_PRECISION_DOUBLE, 0);
   return FMM_OK;
 }
 
-static fmm_status measure(fmm_operators *o, chain c[FMM_DENSITY_KINDS], double half_width, int threads, double error[FMM_DENSITY_KINDS][2]) {
-  for (int kind = 0; kind < FMM_DENSITY_KINDS; kind++) FMM_TRY(prepare(&c[kind], o, half_width, kind));
+static fmm_status measure(fmm_operators *o, chain c[FMM_DENSITY_KINDS], double half_width, int n_kinds, int threads, double error[FMM_DENSITY_KINDS][2]) {
+  for (int kind = 0; kind < n_kinds; kind++) FMM_TRY(prepare(&c[kind], o, half_width, kind));
   /* The whole team for a few pieces: of a smaller one GNU's runtime ends the other threads, and those made in their place start on the core to which
    * the calling thread is bound (runtime/binding.h). */
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int kind = 0; kind < FMM_DENSITY_KINDS; kind++) {
+  for (int kind = 0; kind < n_kinds; kind++) {
     run_chain(&c[kind]);
     for (int gradient = 0; gradient < 2; gradient++) error[kind][gradient] = carried_over(&c[kind], gradient);
   }
   return FMM_OK;
 }
 
-fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int threads, double error[FMM_DENSITY_KINDS][2]) {
+fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int lattices, int threads,
+                                double error[FMM_DENSITY_KINDS][2]) {
   struct { fmm_operators o; chain c[FMM_DENSITY_KINDS]; } *w = NULL;
   if (pair->info->has_degree) half_width = 1;
   FMM_TRY(FMM_ALLOCATE_ZERO(&w, 1, "operator chains"));
@@ -251,7 +298,7 @@ fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MA
     status = make_maps(&w->o, pair, params, order, half_width, threads);
     fmm_blas_single_thread_end();
   }
-  if (status == FMM_OK) status = measure(&w->o, w->c, half_width, threads, error);
+  if (status == FMM_OK) status = measure(&w->o, w->c, half_width, lattices ? FMM_DENSITY_KINDS : FMM_DENSITY_SALT, threads, error);
   for (int kind = 0; kind < FMM_DENSITY_KINDS; kind++) FMM_FREE(&w->c[kind].check);
   fmm_operators_clear(&w->o);
   FMM_FREE(&w);

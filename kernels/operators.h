@@ -89,21 +89,24 @@ typedef enum fmm_operator_kind {
 } fmm_operator_kind;
 fmm_status fmm_operators_dense(const fmm_operators *o, const fmm_level_operators *set, fmm_operator_kind kind, int octant, double *matrix);
 
-/* Kinds of densities of which errors are known: fmm_density_sign, and one charge alone at the corner of a box. */
-enum { FMM_DENSITY_ALONE = 2, FMM_DENSITY_KINDS };
+/* Kinds of densities of which errors are known: fmm_density_sign, one charge alone at the corner of a box, and charges of both signs in turn on a lattice
+ * (kernels/charge_lattice.h), moved off it (a salt) or not (a crystal). */
+enum { FMM_DENSITY_ALONE = 2, FMM_DENSITY_SALT, FMM_DENSITY_CRYSTAL, FMM_DENSITY_KINDS };
 
 /* Expected relative L2 errors of a whole evaluation of order p, measured on the operators (far_field_error.c): error[kind of densities][gradient], of
- * potentials (gradient 0) and of gradients (1). half_width: of boxes whose children are leaves, scaled (homogeneous kernels: any). */
-fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int threads,
+ * potentials (gradient 0) and of gradients (1). half_width: of boxes whose children are leaves, scaled (homogeneous kernels: any). The last two kinds are
+ * measured, and written, only with lattices nonzero. */
+fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int lattices, int threads,
                                 double error[FMM_DENSITY_KINDS][2]);
 
-/* Smallest order whose expected error for this kind of densities, of potentials and (gradient nonzero) gradients, is within tolerance; when none
+/* Smallest order whose expected error for this kind of densities (fmm_density_sign; or FMM_DENSITY_SALT: signed ones on points as evenly spaced as
+ * those of a lattice), of potentials and (gradient nonzero) gradients, is within tolerance; when none
  * is, the one with the smallest error of those tried. *expected: its expected error, so that the caller can tell. Milliseconds at 6 digits, longer for more;
  * remembers what it measured. The answer does not depend on the number of threads. */
-fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
+fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, int kind, int gradient,
                                    double root_half_width, int threads, int *order, double *expected);
 
 /* An order that no order within tolerance is below, from the error of the lowest and the fastest decay there can be: milliseconds always. */
-fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
+fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, int kind, int gradient,
                            double root_half_width, int threads, int *bound);
 #endif

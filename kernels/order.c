@@ -12,15 +12,14 @@ enum { LEAST_ORDER = 2, MEMORY = 128, LEVELS = 5, LEVEL_STEP = 3, MOST_WORSE = 2
 typedef struct measurement {
   const fmm_pair *pair;
   double params[FMM_MAX_PARAMS], half_width;
-  int order;
-  double error[FMM_DENSITY_KINDS][2]; /* by kind and gradient */
+  int order, lattices;
+  double error[FMM_DENSITY_KINDS][2]; /* by kind and gradient; of lattices only where they were asked for */
 } measurement;
 
 /* What is asked; the errors of an order are the largest over the levels and kinds that matter to it. */
 typedef struct question {
   measurement m;
-  fmm_density_sign sign;
-  int gradient, threads;
+  int kind, gradient, threads; /* kind: fmm_density_sign, or FMM_DENSITY_SALT */
   double root_half_width;
 } question;
 
@@ -29,7 +28,8 @@ static measurement memory[MEMORY];
 static int n_measured; /* ever; the newest MEMORY are kept */
 
 static int same(const measurement *a, const measurement *b) {
-  return a->pair == b->pair && !memcmp(a->params, b->params, sizeof a->params) && a->half_width == b->half_width && a->order == b->order;
+  return a->pair == b->pair && !memcmp(a->params, b->params, sizeof a->params) && a->half_width == b->half_width && a->order == b->order &&
+         a->lattices == b->lattices;
 }
 
 static int recall(measurement *m) {
@@ -49,9 +49,17 @@ static void keep(const measurement *m) {
 
 static fmm_status measure(measurement *m, int threads) {
   if (recall(m)) return FMM_OK;
-  FMM_TRY(fmm_far_field_errors(m->pair, m->params, m->order, m->half_width, threads, m->error));
+  FMM_TRY(fmm_far_field_errors(m->pair, m->params, m->order, m->half_width, m->lattices, threads, m->error));
   keep(m);
   return FMM_OK;
+}
+
+/* On lattices errors of potentials are already in phase as far as they get, over all levels: of them too half counts. Those of gradients are of the finest level, and
+ * some ways for its boxes to cut the lattice have twice the mean: they count whole. */
+static double of_lattices(const question *q) {
+  const double *salt = q->m.error[FMM_DENSITY_SALT], *crystal = q->m.error[FMM_DENSITY_CRYSTAL];
+  double potential = fmax(salt[0], crystal[0]) / 2;
+  return q->gradient ? fmax(potential, fmax(salt[1], crystal[1])) : potential;
 }
 
 /* Larger of potential's and, if asked, gradient's; kernels without a degree: of boxes at several levels from the first with far boxes.
@@ -65,15 +73,16 @@ static fmm_status measure_all(question *q, double *error) {
   for (int l = 0; l < levels; l++) {
     m->half_width = levels == 1 ? 1 : ldexp(q->root_half_width, -(2 + l * LEVEL_STEP)); /* V boxes of levels 2 to 14: some are short against any length in K */
     FMM_TRY(measure(m, q->threads));
-    const double *spread = m->error[q->sign], *alone = m->error[FMM_DENSITY_ALONE];
-    *error = fmax(*error, q->sign == FMM_DENSITY_NONNEGATIVE ? spread[0] : fmax(spread[0], alone[0] / 2));
+    const double *spread = m->error[q->kind == FMM_DENSITY_SALT ? FMM_DENSITY_SIGNED : q->kind], *alone = m->error[FMM_DENSITY_ALONE];
+    *error = fmax(*error, q->kind == FMM_DENSITY_NONNEGATIVE ? spread[0] : fmax(spread[0], alone[0] / 2));
     if (q->gradient) *error = fmax(*error, fmax(spread[1], alone[1] / 2));
+    if (m->lattices) *error = fmax(*error, of_lattices(q));
   }
   return FMM_OK;
 }
 
-static question first_of(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], fmm_density_sign sign, int gradient, double root_half_width, int threads) {
-  question q = {.m = {.pair = pair, .order = LEAST_ORDER}, .sign = sign, .gradient = gradient != 0, .threads = threads, .root_half_width = root_half_width};
+static question first_of(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int kind, int gradient, double root_half_width, int threads) {
+  question q = {.m = {.pair = pair, .order = LEAST_ORDER, .lattices = kind == FMM_DENSITY_SALT}, .kind = kind, .gradient = gradient != 0, .threads = threads, .root_half_width = root_half_width};
   for (int i = 0; i < pair->info->n_params; i++) q.m.params[i] = params[i];
   return q;
 }
@@ -85,18 +94,18 @@ static int next_order(const measurement *m, double error, double tolerance) {
   return step < FMM_MAX_ORDER - m->order ? m->order + (step > 1 ? (int)step : 1) : FMM_MAX_ORDER;
 }
 
-fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
+fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, int kind, int gradient,
                            double root_half_width, int threads, int *bound) {
-  question q = first_of(pair, params, sign, gradient, root_half_width, threads);
+  question q = first_of(pair, params, kind, gradient, root_half_width, threads);
   double error;
   FMM_TRY(measure_all(&q, &error));
   *bound = error <= tolerance ? q.m.order : next_order(&q.m, error, tolerance);
   return FMM_OK;
 }
 
-fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, fmm_density_sign sign, int gradient,
+fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, int kind, int gradient,
                                    double root_half_width, int threads, int *order, double *expected) {
-  question q = first_of(pair, params, sign, gradient, root_half_width, threads);
+  question q = first_of(pair, params, kind, gradient, root_half_width, threads);
   double error, least = INFINITY;
   int best = q.m.order;
   for (int worse = 0;; q.m.order = next_order(&q.m, error, tolerance)) {

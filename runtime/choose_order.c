@@ -1,5 +1,6 @@
 /* The order of a case (choose_order.h). */
 #include "choose_order.h"
+#include "regular_points.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,9 +23,11 @@ static double half_width(int64_t n, const double *points, int64_t m, const doubl
 void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
                           const double *sources, int64_t n_targets, const double *targets, int threads) {
   *search = (fmm_order_search){.options = options, .pair = pair, .half_width = 1, .margin = targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN,
-                               .n_points = n_sources > n_targets ? n_sources : n_targets, .threads = threads, .expected_error = NAN};
+                               .n_points = n_sources > n_targets ? n_sources : n_targets, .threads = threads, .kind = options->density_sign, .expected_error = NAN};
   memcpy(search->params, params, sizeof search->params);
-  if (pair->info->has_degree || options->order) return;
+  if (options->order) return;
+  if (options->density_sign == FMM_DENSITY_SIGNED && fmm_points_are_regular(n_sources, sources, threads)) search->kind = FMM_DENSITY_SALT;
+  if (pair->info->has_degree) return;
   /* In units of half the bounding cube's side, so that nothing overflows on the way; see scale_units of setup.c. */
   double a = 1 / half_width(n_sources, sources, targets ? n_targets : 0, targets);
   for (int i = 0; i < pair->info->n_params; i++) search->params[i] *= pow(a, pair->info->params[i].length_power);
@@ -34,13 +37,13 @@ fmm_status fmm_order_first(fmm_order_search *s, int *order) {
   const fmm_options *o = s->options;
   if (o->order) return *order = o->order, s->settled = 1, FMM_OK;
   if (s->n_points > FEW_POINTS) return fmm_order_settle(s, order);
-  return fmm_order_bound(s->pair, s->params, o->tolerance / s->margin, o->density_sign, o->gradient, s->half_width, s->threads, order);
+  return fmm_order_bound(s->pair, s->params, o->tolerance / s->margin, s->kind, o->gradient, s->half_width, s->threads, order);
 }
 
 fmm_status fmm_order_settle(fmm_order_search *s, int *order) {
   const fmm_options *o = s->options;
   double expected;
-  FMM_TRY(fmm_order_for_tolerance(s->pair, s->params, o->tolerance / s->margin, o->density_sign, o->gradient, s->half_width, s->threads, order, &expected));
+  FMM_TRY(fmm_order_for_tolerance(s->pair, s->params, o->tolerance / s->margin, s->kind, o->gradient, s->half_width, s->threads, order, &expected));
   s->expected_error = s->margin * expected;
   s->settled = 1;
   return FMM_OK;

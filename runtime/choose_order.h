@@ -4,8 +4,8 @@
 #define FMM_CHOOSE_ORDER_H
 #include "kernels/operators.h"
 
-/* The order is measured on random points. On regular ones (lattices, evenly spaced lines) errors add up in phase: up to 1.7 times as much was
- * seen. Targets of their own may all lie far from the sources: no near field then dilutes the error of the far one, nor its cancellation. The
+/* The order is measured on random points, and on lattices where the points are as regular (regular_points.h). On regular ones errors add up in phase: up to 1.7 times
+ * as much was seen. Targets of their own may all lie far from the sources: no near field then dilutes the error of the far one, nor its cancellation. The
  * order is chosen for the tolerance over these. */
 enum { FMM_STRUCTURE_MARGIN = 2, FMM_APART_MARGIN = 4 };
 
@@ -14,6 +14,7 @@ typedef struct fmm_order_search {
   const fmm_pair *pair;
   double params[FMM_MAX_PARAMS], half_width, margin;
   int64_t n_points;
+  int kind;               /* of densities, as fmm_order_for_tolerance takes it */
   int threads;            /* to measure with; the order does not depend on it */
   int settled;            /* the order is not a mere bound */
   double expected_error;  /* of the order, times the margin; NaN while it is not settled by a search */

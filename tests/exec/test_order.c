@@ -14,7 +14,7 @@ static void evaluate(const char *distribution, const char *pair, fmm_density_sig
   far_scene_free(&s);
 }
 
-static int chosen(const char *name, double tolerance, fmm_density_sign sign, int gradient) {
+static int chosen(const char *name, double tolerance, int sign, int gradient) {
   const fmm_pair *pair = NULL;
   double params[FMM_MAX_PARAMS];
   int order = 0;
@@ -75,9 +75,15 @@ static void the_order_and_its_error_do_not_depend_on_the_number_of_threads(void 
   const fmm_pair *pair = NULL;
   double params[FMM_MAX_PARAMS] = {3.25}, errors[2][FMM_DENSITY_KINDS][2];
   assert_ok(fmm_pair_find("yukawa", &pair));
-  for (int t = 0; t < 2; t++) assert_ok(fmm_far_field_errors(pair, params, 7, 0.5, t ? 5 : 1, errors[t]));
+  for (int t = 0; t < 2; t++) assert_ok(fmm_far_field_errors(pair, params, 7, 0.5, 1, t ? 5 : 1, errors[t]));
   assert_memory_equal(errors[0], errors[1], sizeof errors[0]);
   for (int i = 0; i < 2 * FMM_DENSITY_KINDS; i++) assert_true(errors[0][i / 2][i % 2] > 0 && errors[0][i / 2][i % 2] < 1e-3);
+}
+
+static void points_on_lattices_take_no_lower_order(void **state) {
+  for (int digits = 2; digits <= 7; digits++)
+    for (int gradient = 0; gradient < 2; gradient++)
+      assert_true(chosen("laplace", pow(10, -digits), FMM_DENSITY_SALT, gradient) >= chosen("laplace", pow(10, -digits), FMM_DENSITY_SIGNED, gradient));
 }
 
 static void no_order_within_the_tolerance_is_below_the_bound(void **state) {
@@ -99,6 +105,6 @@ int main(void) {
                                      cmocka_unit_test(other_pairs_keep_the_tolerance), cmocka_unit_test(two_orders_fewer_are_not_enough_for_the_hardest_case),
                                      cmocka_unit_test(a_tolerance_out_of_reach_is_told_by_the_expected_error),
                                      cmocka_unit_test(the_order_and_its_error_do_not_depend_on_the_number_of_threads),
-                                     cmocka_unit_test(no_order_within_the_tolerance_is_below_the_bound)};
+                                     cmocka_unit_test(no_order_within_the_tolerance_is_below_the_bound), cmocka_unit_test(points_on_lattices_take_no_lower_order)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

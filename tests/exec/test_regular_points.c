@@ -1,0 +1,72 @@
+/* Lattices told from random points: what the order of charges of both signs is chosen by. */
+#include "test.h"
+
+#include "runtime/generate.h"
+#include "runtime/memory.h"
+#include "runtime/regular_points.h"
+
+enum { MOST = 30000 };
+
+static double *points;
+
+static int set_up(void **state) { return FMM_ALLOCATE(&points, 3 * MOST, "points") != FMM_OK; }
+
+static int tear_down(void **state) {
+  FMM_FREE(&points);
+  return 0;
+}
+
+/* A cube of edge^3 sites, moved by up to this part of the spacing; returns how many. */
+static int fill_lattice(int edge, double moved, double spacing) {
+  int n = edge * edge * edge;
+  assert_ok(fmm_generate_points("uniform", n, 3, points, 1));
+  for (int i = 0; i < n; i++) {
+    const int at[3] = {i % edge, i / edge % edge, i / edge / edge};
+    for (int a = 0; a < 3; a++) points[3 * i + a] = spacing * (at[a] + 2 * moved * (points[3 * i + a] - 0.5));
+  }
+  return n;
+}
+
+static void lattices_moved_by_up_to_a_fifth_are_regular(void **state) {
+  static const double moved[] = {0, 0.01, 0.1, 0.2};
+  for (int edge = 10; edge <= 30; edge += 10)
+    for (int m = 0; m < 4; m++) {
+      int n = fill_lattice(edge, moved[m], 1e-3);
+      if (!fmm_points_are_regular(n, points, 2)) fail_msg("%d^3 moved by %g: taken for irregular", edge, moved[m]);
+    }
+}
+
+/* 40 sets, none of which may be taken for one: the threshold is 2.7 standard deviations of a mean over 32 samples away from the mean of points in space, farther
+ * from that of points on surfaces or of varying density. The sets are always the same. */
+static void random_points_are_not(void **state) {
+  static const char *const distributions[] = {"uniform", "ellipsoid", "sphere", "plummer"};
+  for (int d = 0; d < 4; d++)
+    for (int seed = 1; seed <= 10; seed++) {
+      assert_ok(fmm_generate_points(distributions[d], 4000, seed, points, 1));
+      if (fmm_points_are_regular(4000, points, 2)) fail_msg("%s, seed %d: taken for a lattice", distributions[d], seed);
+    }
+}
+
+static void the_answer_does_not_depend_on_threads_or_units(void **state) {
+  static const double spacings[] = {1e-100, 1, 1e100};
+  for (int s = 0; s < 3; s++)
+    for (int threads = 1; threads <= 5; threads += 2) {
+      int n = fill_lattice(20, 0.2, spacings[s]);
+      assert_true(fmm_points_are_regular(n, points, threads));
+    }
+}
+
+static void few_coincident_or_far_points_are_not_regular(void **state) {
+  for (int i = 0; i < 3 * MOST; i++) points[i] = 1;
+  assert_false(fmm_points_are_regular(MOST, points, 2));
+  assert_false(fmm_points_are_regular(0, points, 2));
+  for (int i = 0; i < 3 * 100; i++) points[i] = 1e200 * i; /* squares overflow */
+  assert_false(fmm_points_are_regular(6, points, 2));
+  assert_false(fmm_points_are_regular(100, points, 2));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(lattices_moved_by_up_to_a_fifth_are_regular), cmocka_unit_test(random_points_are_not),
+                                     cmocka_unit_test(the_answer_does_not_depend_on_threads_or_units), cmocka_unit_test(few_coincident_or_far_points_are_not_regular)};
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
