@@ -95,12 +95,15 @@ static void fill_blocks(const builder *b, double *blocks) {
  * resolve: its edges' circumference of 4(p-1) points carries harmonics up to degree 2(p-1), whose singular value is (inner/outer)^2(p-1), while
  * modes far below it are artefacts of the points. Stokes has such modes at every order, from densities along the normal, which make no flow: kept,
  * they cost three digits at order 7; between 1e-4 and 1e-1 of the resolved value its error varies by less than 3. One component has few of them, and
- * modes of corners below the resolved value that are worth keeping, most of all where charges cancel. Whole evaluations, Laplace, with 3e-5 instead of 1e-3, potential of
- * 30,000 random charges / 27,000 of a salt / 8,000 of a crystal: order 6 1.9e-6 for 2.0e-6 / 4.6e-6 for 4.8e-6 / 1.3e-6 for 3.0e-6; 7 2.2e-7 for 3.0e-7 / 6.0e-7 for 1.07e-6 /
- * 7e-8 for 6.6e-7; 9 4.1e-9 for 5.6e-9 / 1.3e-8 for 1.8e-8 / 8e-9 for 1.9e-8; 12 2.7e-11 for 5.7e-11 / 9e-11 for 1.7e-10 / 6e-11 for 1.3e-10. With 1e-4 order 7 has half of that gain; with
- * 1e-5 order 8 has an artefact, which makes 3.0e-8 6.4e-8. Surfaces whose sums may be in single precision lose by it: at order 5, 4.2e-5 for 1.9e-5. */
+ * modes of corners below the resolved value that are worth keeping, most of all where charges cancel. Whole evaluations, Laplace, potential of 30,000 random charges /
+ * 27,000 of a salt / 8,000 of a crystal, with 1e-3, 1e-4, 3e-5 and 1e-5:
+ *   order 6   2.0e-6 4.8e-6 3.0e-6 |  1.9e-6 4.6e-6 1.3e-6 |  1.9e-6 4.6e-6 1.3e-6 |  1.9e-6 4.6e-6 1.4e-6
+ *   order 7   3.0e-7 1.1e-6 6.6e-7 |  2.3e-7 6.1e-7 1.9e-7 |  2.2e-7 6.0e-7 7.3e-8 |  2.2e-7 5.9e-7 7.2e-8
+ *   order 8   3.8e-8 1.3e-7 1.7e-7 |  3.0e-8 8.3e-8 1.0e-7 |  3.0e-8 8.2e-8 1.1e-7 |  6.4e-8 1.6e-7 5.9e-7 (an artefact)
+ *   order 12  5.7e-11 1.7e-10 1.3e-10 |  2.7e-11 8.6e-11 6.5e-11 |  as before |  as before
+ * Surfaces whose sums may be in single precision lose by it: at order 5, 4.2e-5 for 1.9e-5 with 3e-5. */
 static double cut_of(const fmm_operators *o) {
-  double of_resolved = o->n == o->n_surface && o->order > FMM_MOST_ORDER_OF_CHEAP_SUMS ? 3e-5 : 1e-3; /* one component, or several */
+  double of_resolved = o->n > o->n_surface || o->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS ? 1e-3 : o->order < 8 ? 3e-5 : 1e-4;
   return fmax(4 * 2.220446049250313e-16, of_resolved * pow(FMM_INNER_RADIUS / o->outer_radius, 2 * (o->order - 1)));
 }
 

@@ -54,11 +54,10 @@ static fmm_status measure(measurement *m, int threads) {
   return FMM_OK;
 }
 
-/* On lattices errors of potentials are already in phase as far as they get, over all levels: of them too half counts. Those of gradients are of the finest level, and
- * some ways for its boxes to cut the lattice have twice the mean: they count whole. */
+/* On lattices: the mean over ways for boxes to cut them, of which some have twice that: the callers' margin of 2 is for these. */
 static double of_lattices(const question *q) {
   const double *salt = q->m.error[FMM_DENSITY_SALT], *crystal = q->m.error[FMM_DENSITY_CRYSTAL];
-  double potential = fmax(salt[0], crystal[0]) / 2;
+  double potential = fmax(salt[0], crystal[0]);
   return q->gradient ? fmax(potential, fmax(salt[1], crystal[1])) : potential;
 }
 
