@@ -109,9 +109,10 @@ static double cut_of(const fmm_operators *o) {
 
 /* The classical radius is 2.95, just short of the nearest far sources at 3. But a field of sources beyond 3 is as well given by densities farther
  * out, as far as p points an edge resolve it, and their aliases fall faster. Measured on the operators (far_field_error.c; laplace, order 6,
- * nonnegative / signed): 6.7e-7 / 1.2e-5 at 2.95, 1.5e-7 / 8.3e-6 at 3.8, 8.4e-8 / 7.0e-6 at 5, 7.8e-8 / 6.9e-6 at 6. Two limits:
+ * nonnegative / signed): 6.7e-7 / 4.3e-6 at 2.95, 1.5e-7 / 2.6e-6 at 3.8, 8.4e-8 / 2.3e-6 at 5, 7.8e-8 / 2.2e-6 at 6. Inner radii from 1 to 1.1 differ by
+ * less than a tenth in these. Two limits:
  *   the resolved harmonics' smallest singular value, (inner/outer)^2(p-1), is kept above 1e-11, or rounding takes over: at order 12, signed, the
- *   error has its minimum 5.5e-11 at 3.35 and is 1.9e-10 at 4.4, 1.7e-9 at 6;
+ *   error has its minimum 3e-11 at 3.4 and is 1.2e-10 at 4.5, 9e-10 at 6;
  *   beyond 5 little is gained, and noise of the arithmetic is amplified more (kernels/phase.h).
  * Kernels without a degree may die away exponentially, which makes the corners of a far surface blind: they keep 2.95. */
 double fmm_outer_radius(const fmm_pair_info *info, int order) {
