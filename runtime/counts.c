@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "jobs.h"
+
 fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS] = {
     [FMM_PHASE_UP] = fmm_up_cost,       [FMM_PHASE_ULIST] = fmm_ulist_cost, [FMM_PHASE_VLIST] = fmm_vlist_cost,
     [FMM_PHASE_WLIST] = fmm_wlist_cost, [FMM_PHASE_XLIST] = fmm_xlist_cost, [FMM_PHASE_DOWN] = fmm_down_cost,
@@ -25,7 +27,14 @@ void fmm_counts_add_up(fmm_counts *counts) {
   }
 }
 
-fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_counts *counts) {
+typedef struct formula { fmm_phase_cost *cost; const fmm_tree *tree; const fmm_lists *lists; const fmm_count_case *what; fmm_work *level; } formula;
+
+static fmm_status evaluate(void *context) {
+  const formula *f = context;
+  return f->cost(f->tree, f->lists, f->what, f->level);
+}
+
+fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, int threads, fmm_counts *counts) {
   fmm_counts c = {.order = what->order,
                   .n_columns = what->n_columns,
                   .gradient = what->gradient,
@@ -38,7 +47,14 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .n_leaves = tree->n_leaves,
                   .n_boxes = tree->n_boxes,
                   .v_pairs = lists->v_pairs};
-  for (int work = 0; work < (what->no_gpu ? (int)FMM_N_PHASES : (int)FMM_N_WORKS); work++) FMM_TRY(fmm_phase_costs[work](tree, lists, what, c.level[work]));
+  formula formulas[FMM_N_WORKS];
+  fmm_job jobs[FMM_N_WORKS];
+  int n = what->no_gpu ? (int)FMM_N_PHASES : (int)FMM_N_WORKS;
+  for (int work = 0; work < n; work++) {
+    formulas[work] = (formula){fmm_phase_costs[work], tree, lists, what, c.level[work]};
+    jobs[work] = (fmm_job){.name = "work", .run = evaluate, .context = &formulas[work]};
+  }
+  FMM_TRY(fmm_jobs_run(jobs, n, threads));
   fmm_counts_add_up(&c);
   *counts = c;
   return FMM_OK;

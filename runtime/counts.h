@@ -69,8 +69,8 @@ static inline double fmm_target_bytes(const fmm_count_case *what) {
   return 8.0 * (3 + what->pair->outputs * (what->gradient ? 4 : 1) * what->n_columns);
 }
 
-/* Exact counts. FMM_ERR_MEMORY only (V marks boxes). */
-fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_counts *counts);
+/* Exact counts; they do not depend on the threads, who share out the works. FMM_ERR_MEMORY only (V marks boxes). */
+fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, int threads, fmm_counts *counts);
 extern const char *const fmm_phase_names[FMM_N_PHASES]; /* "up", "ulist", ... */
 
 /* counts->total from counts->level: for those who fill levels themselves. */

@@ -8,7 +8,7 @@
 #include "refine.h"
 #include "sample.h"
 
-enum { most_steps = 16, most_leaves = 5120 }; /* most_leaves: N / q beyond which a sample stands for fewer points */
+enum { most_steps = 16, most_leaves = 5120 /* N / q beyond which a sample stands for fewer points */, dimension_points = FMM_SAMPLE_MOST / 4 /* that tell the dimension */ };
 
 struct fmm_estimate {
   fmm_origin origin;
@@ -37,7 +37,7 @@ static fmm_status find_dimension(fmm_estimate *e) {
   fmm_sample sample;
   e->dimension = 3;
   if (larger_set(e) <= FMM_ESTIMATE_EXACT) return FMM_OK;
-  fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / FMM_SAMPLE_MOST));
+  fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / dimension_points));
   if (status == FMM_OK) status = fmm_sample_sort(&sample, &e->origin, 1);
   if (status == FMM_OK) e->dimension = fmm_sample_dimension(&sample);
   fmm_sample_free(&sample);
@@ -104,7 +104,7 @@ static fmm_status count_sample(fmm_estimate *e, int step, int leaf_size, double 
   fmm_status status;
   FMM_CHECK(refine(e, sample, leaf_size, &tree));
   FMM_CHECK(fmm_lists_build(&lists, &tree, fmm_surface_size(what->order), e->origin.threads));
-  FMM_CHECK(fmm_count_work(&tree, &lists, what, counts));
+  FMM_CHECK(fmm_count_work(&tree, &lists, what, e->origin.threads, counts));
 done:
   fmm_lists_free(&lists);
   fmm_tree_free(&tree);

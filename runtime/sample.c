@@ -33,6 +33,7 @@ static fmm_status thin(fmm_sample_set *s, int64_t n, int threads) {
   FMM_CHECK(fmm_frame_make(&frame, s->n, s->rows, 0, NULL, 1, threads));
   FMM_CHECK(fmm_points_order(&order, &frame, s->n, s->rows, threads));
   FMM_CHECK(FMM_ALLOCATE(&kept, 3 * n, "sample of the points"));
+#pragma omp parallel for num_threads(threads) schedule(static) if (n > FMM_PARALLEL_MINIMUM)
   for (int64_t i = 0; i < n; i++) {
     int64_t row = order[(int64_t)(((double)i + 0.5) * (double)s->n / (double)n)];
     for (int a = 0; a < 3; a++) kept[3 * i + a] = s->rows[3 * row + a];

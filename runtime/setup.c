@@ -146,7 +146,7 @@ static fmm_status check_cap(const fmm_setup *s, const fmm_plan *plan) {
 static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm_precision_sets *precisions) {
   fmm_count_case what = {plan->pair->info, order, plan->options.n_columns, plan->options.gradient != 0, !plan->machine.device[FMM_DEVICE_GPU].present,
                          !fmm_pair_newton_on_gpu(plan->options.tolerance)};
-  FMM_TRY(fmm_count_work(&s->tree, &s->lists, &what, &s->counts));
+  FMM_TRY(fmm_count_work(&s->tree, &s->lists, &what, plan->threads, &s->counts));
   fmm_cost_table_make(&plan->machine, &s->counts, plan->pair->info, &s->costs);
   FMM_TRY(fmm_schedule_choose(&s->costs, precisions, plan->options.schedule, &s->assignment, &s->makespan));
   fmm_dispatch_split(s);

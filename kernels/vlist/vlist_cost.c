@@ -69,20 +69,23 @@ static void fill_far(unsigned char far[27][8]) {
     }
 }
 
-typedef struct row_count { double pairs; unsigned used_targets; } row_count;
+typedef struct row_count { int64_t pairs; unsigned used_targets; } row_count;
+typedef struct box_marks { uint8_t sources, targets /* octants of children that have some */, used /* octants of sources' children that are in a pair */; } box_marks;
 
-/* One row: adds true pairs, marks the sources' octants used in mark[Q]. */
-static row_count count_row(const fmm_tree *tree, const fmm_rows *v, int32_t r, unsigned char far[27][8], unsigned char *mark) {
+/* One row: counts true pairs, marks the sources' octants that are used. */
+static row_count count_row(const fmm_rows *v, int32_t r, unsigned char far[27][8], box_marks *marks) {
   row_count count = {0};
-  unsigned targets = children_mask(tree, v->row[r], tree->target_begin, tree->target_end);
+  const unsigned targets = marks[v->row[r]].targets;
   for (int64_t e = v->offset[r]; e < v->offset[r + 1]; e++) {
-    unsigned sources = children_mask(tree, v->entry[e], tree->source_begin, tree->source_end);
+    box_marks *source = &marks[v->entry[e]];
+    unsigned all = 0;
     for (int t = 0; t < 8; t++) {
-      unsigned hit = targets >> t & 1 ? sources & far[v->direction[e]][t] : 0;
+      unsigned hit = targets >> t & 1 ? source->sources & far[v->direction[e]][t] : 0;
       count.pairs += __builtin_popcount(hit);
-      mark[v->entry[e]] |= (unsigned char)hit;
+      all |= hit;
       if (hit) count.used_targets |= 1u << t;
     }
+    source->used |= (uint8_t)all;
   }
   return count;
 }
@@ -95,23 +98,26 @@ static void add_boxes(const fmm_vlist_work *w, double n_boxes, double box_bytes,
 fmm_status fmm_vlist_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
   fmm_vlist_work w = fmm_vlist_work_of(what);
   double box_bytes = 8 * fmm_count_unknowns(what) * what->n_columns;
-  unsigned char far[27][8], *mark;
+  unsigned char far[27][8];
+  box_marks *marks;
   fill_far(far);
-  FMM_TRY(FMM_ALLOCATE_ZERO(&mark, tree->n_boxes, "marks of V boxes"));
+  FMM_TRY(FMM_ALLOCATE(&marks, tree->n_boxes, "marks of V boxes"));
+  for (int32_t box = 0; box < tree->n_boxes; box++)
+    marks[box] = (box_marks){(uint8_t)children_mask(tree, box, tree->source_begin, tree->source_end), (uint8_t)children_mask(tree, box, tree->target_begin, tree->target_end), 0};
   for (int32_t r = 0; r < lists->v.n_rows; r++) {
     fmm_work *work = &level[tree->level[lists->v.row[r]] + 1];
-    row_count count = count_row(tree, &lists->v, r, far, mark);
+    row_count count = count_row(&lists->v, r, far, marks);
     double entries = (double)(lists->v.offset[r + 1] - lists->v.offset[r]);
-    work->pairs += count.pairs;
+    work->pairs += (double)count.pairs;
     work->entries += entries;
     work->flops += entries * w.block_flops;
     add_boxes(&w, __builtin_popcount(count.used_targets), box_bytes, work);
   }
   for (int l = 0; l + 1 < tree->n_levels; l++)
     for (int32_t box = tree->level_begin[l]; box < tree->level_begin[l + 1]; box++)
-      if (mark[box]) add_boxes(&w, __builtin_popcount(mark[box]), box_bytes, &level[l + 1]);
+      if (marks[box].used) add_boxes(&w, __builtin_popcount(marks[box].used), box_bytes, &level[l + 1]);
   for (int l = 0; l < tree->n_levels; l++)
     if (level[l].entries > 0) level[l].bytes += w.operator_bytes;
-  FMM_FREE(&mark);
+  FMM_FREE(&marks);
   return FMM_OK;
 }

@@ -17,17 +17,28 @@ fmm_vlist_gpu_work fmm_vlist_gpu_work_of(const fmm_count_case *what) {
                               .product_flops = 2 * 16.0 * 8 * 16 * w.frequencies * components * channels};
 }
 
-/* Products of the rows [begin, end) of one window, by levels. */
+/* Products of the rows [begin, end) of one window, by levels: added with what another thread may add at once. Whole numbers, so that their order does not matter. */
 static void add_window(const fmm_tree *tree, const fmm_rows *v, const fmm_vlist_gpu_work *w, double blocks, int64_t begin, int64_t end, fmm_work level[FMM_MAX_LEVELS]) {
   uint64_t key[FMM_V_WINDOW];
-  level[tree->level[v->row[begin]] + 1].entries += blocks;
+  double flops[FMM_MAX_LEVELS] = {0};
   fmm_vlist_order_window(v, begin, end, key);
   for (int64_t n = 0; n < end - begin; n += FMM_V_TOGETHER) {
     uint64_t any = 0;
     for (int64_t i = n; i < n + FMM_V_TOGETHER && i < end - begin; i++) any |= key[i] >> FMM_V_DIRECTION_BIT;
     int32_t first = v->row[begin + (int64_t)(key[n] & (FMM_V_WINDOW - 1))];
-    level[tree->level[first] + 1].flops += __builtin_popcountll(any) * w->product_flops;
+    flops[tree->level[first] + 1] += __builtin_popcountll(any) * w->product_flops;
   }
+#pragma omp critical
+  {
+    level[tree->level[v->row[begin]] + 1].entries += blocks;
+    for (int l = 0; l < FMM_MAX_LEVELS; l++) level[l].flops += flops[l];
+  }
+}
+
+/* Tasks of the team, where there is one. */
+static void add_windows(const fmm_tree *tree, const fmm_rows *v, const fmm_vlist_gpu_work *w, double blocks, int64_t begin, int64_t end, fmm_work level[FMM_MAX_LEVELS]) {
+#pragma omp taskloop grainsize(1)
+  for (int64_t first = begin; first < end; first += FMM_V_WINDOW) add_window(tree, v, w, blocks, first, first + FMM_V_WINDOW < end ? first + FMM_V_WINDOW : end, level);
 }
 
 static void add_parent(const fmm_vlist_gpu_work *w, fmm_work *work) {
@@ -44,7 +55,7 @@ fmm_status fmm_vlist_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, cons
   FMM_TRY(FMM_ALLOCATE_ZERO(&is_source, tree->n_boxes, "marks of V parents"));
   for (int64_t begin = 0, end; begin < v->n_rows; begin = end) {
     end = fmm_vlist_operators_end(tree, v, begin, what->pair->has_degree);
-    for (int64_t first = begin; first < end; first += FMM_V_WINDOW) add_window(tree, v, &w, blocks, first, first + FMM_V_WINDOW < end ? first + FMM_V_WINDOW : end, level);
+    add_windows(tree, v, &w, blocks, begin, end, level);
   }
   for (int32_t r = 0; r < v->n_rows; r++) add_parent(&w, &level[tree->level[v->row[r]] + 1]);
   for (int64_t i = 0; i < v->n_entries; i++) is_source[v->entry[i]] = 1;

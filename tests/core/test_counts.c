@@ -80,7 +80,7 @@ static fmm_counts count(const fmm_pair_info *pair, int order, int columns, int g
   grid *g = make_grid();
   fmm_count_case what = {.pair = pair, .order = order, .n_columns = columns, .gradient = gradient};
   fmm_counts counts;
-  assert_ok(fmm_count_work(&g->tree, &g->lists, &what, &counts));
+  assert_ok(fmm_count_work(&g->tree, &g->lists, &what, 2, &counts));
   return counts;
 }
 
@@ -173,7 +173,7 @@ static void boxes_without_sources_or_targets_count_nothing(void **state) {
   g->tree.target_begin = target_begin, g->tree.target_end = target_end;
   fmm_count_case what = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 1};
   fmm_counts c;
-  assert_ok(fmm_count_work(&g->tree, &g->lists, &what, &c));
+  assert_ok(fmm_count_work(&g->tree, &g->lists, &what, 1, &c));
   assert_true(c.total[FMM_PHASE_DOWN].flops == 0 && c.total[FMM_PHASE_VLIST].pairs == 0 && c.total[FMM_PHASE_ULIST].pairs == 0);
   assert_true(c.total[FMM_PHASE_UP].entries == LEAVES);
 }
@@ -183,7 +183,7 @@ static void failed_allocation_is_a_memory_error(void **state) {
   fmm_count_case what = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 1};
   fmm_counts c = {.order = 99};
   fmm_memory_fail_at(1);
-  assert_int_equal(fmm_count_work(&g->tree, &g->lists, &what, &c), FMM_ERR_MEMORY);
+  assert_int_equal(fmm_count_work(&g->tree, &g->lists, &what, 1, &c), FMM_ERR_MEMORY);
   fmm_memory_fail_at(0);
   assert_int_equal(c.order, 99);
 }
