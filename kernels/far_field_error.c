@@ -23,7 +23,7 @@
 #include "kernels/operators_parts.h"
 #include "kernels/pair/pair_sums.h"
 
-enum { POINTS = 12, MOST = 48, OUTPUTS = 12, LEVELS = 4, NEAR = 4, COMPONENTS = 4, COLUMNS = 16 };
+enum { POINTS = 12, MOST = 48, OUTPUTS = 12, LEVELS = 4, NEAR = 4, COMPONENTS = 4, COLUMNS = 16, TOGETHER = FMM_MOST_VECTORS /* of them in one chain */, MOST_CHAINS = 3 * COLUMNS / TOGETHER + 2 };
 
 typedef struct cloud { int n; double at[3][MOST], density[COMPONENTS][MOST]; } cloud;
 
@@ -32,16 +32,15 @@ typedef struct chain {
   const fmm_level_operators *parent, *child;
   double half_width;
   int kind; /* fmm_density_sign, or FMM_DENSITY_ALONE .. */
-  int columns; /* independent sets of points, which share the sums between surfaces */
+  int first, columns; /* of the kind's independent sets of points, which share the sums between surfaces: number of the first, and how many */
   fmm_pair_sum surface_sum, potential_sum, value_sum; /* of all columns; of one, without and with the gradient */
-  fmm_charge_lattice lattice[COLUMNS];
-  cloud sources[COLUMNS][8], targets;
-  uint64_t random[COLUMNS]; /* states of splitmix64 */
-  double *check, *equivalent, *up, *down, *density; /* n a column each */
-  double *coefficients, *scratch;                   /* n, 2 n */
+  fmm_charge_lattice lattice[TOGETHER];
+  cloud sources[TOGETHER][8], targets;
+  uint64_t random[TOGETHER]; /* states of splitmix64 */
+  double *check, *equivalent, *up, *down, *density, *coefficients, *scratch; /* n a column each */
   double *planes, *source_planes;                                            /* 3 n_surface each */
   double error2[2], field2[2]; /* of potentials and gradients: sums over the V list of mean squares over target values, over near2 */
-  double near2[COLUMNS][2];    /* on lattices: mean squares of the whole field, which the spacing decides; else 1 */
+  double near2[TOGETHER][2];   /* on lattices: mean squares of the whole field, which the spacing decides; else 1 */
 } chain;
 
 static double uniform(uint64_t *state) {
@@ -67,11 +66,12 @@ static void leave_one_alone(cloud *c, const double center[3], double half_width,
 }
 
 static int on_lattice(int kind) { return kind == FMM_DENSITY_SALT || kind == FMM_DENSITY_CRYSTAL; }
+static int columns_of(int kind) { return kind == FMM_DENSITY_SIGNED || on_lattice(kind) ? COLUMNS : 1; }
 
 /* Of a column: 2 to 4.5 spacings a box, as leaves of some 60 to 100 charges have; anywhere. */
 static void lay_lattice(chain *c, int column) {
   fmm_charge_lattice *l = &c->lattice[column];
-  l->spacing = 2 * c->half_width / (2 + 2.5 * (column + 0.5) / COLUMNS);
+  l->spacing = 2 * c->half_width / (2 + 2.5 * (c->first + column + 0.5) / COLUMNS);
   l->moved = c->kind == FMM_DENSITY_SALT ? FMM_SALT_MOVED : 0;
   for (int a = 0; a < 3; a++) l->origin[a] = l->spacing * uniform(&c->random[column]);
 }
@@ -123,12 +123,9 @@ static void child_center(const double center[3], double h, int octant, double ch
 
 /* Check potentials to equivalent densities, every column, these divided by `by`. */
 static void invert(const chain *c, const fmm_panels first[8], const fmm_panels second[8], const double *check, double *equivalent, double by) {
-  int n = c->o->n;
-  for (int k = 0; k < c->columns; k++) {
-    fmm_apply_first(c->o, first, check + k * n, c->coefficients, c->scratch);
-    fmm_apply_second(c->o, second, c->coefficients, equivalent + k * n, c->scratch);
-    for (int i = 0; i < n; i++) equivalent[k * n + i] /= by;
-  }
+  fmm_apply_first(c->o, first, c->columns, check, c->coefficients, c->scratch);
+  fmm_apply_second(c->o, second, c->columns, c->coefficients, equivalent, c->scratch);
+  for (int i = 0; i < c->columns * c->o->n; i++) equivalent[i] /= by;
 }
 
 /* P2M of one child's sources, and M2M as far as the parent's check potentials, added to those of its other children. */
@@ -180,7 +177,7 @@ static void fall(chain *c, const double box[3], int octant, double weight) {
   set_surface(c, center, c->o->outer_radius * h / 2, c->planes);
   for (int k = 0; k < c->columns; k++) {
     fill(c, &c->targets, k, center, h / 2);
-    compare(c, k, weight / c->columns);
+    compare(c, k, weight / columns_of(c->kind));
   }
 }
 
@@ -190,8 +187,19 @@ static const struct { int offset[3]; double boxes; int n_octants, octant[2]; } k
     {{2, 0, 0}, 6, 2, {6, 0}}, {{1, -2, 0}, 24, 2, {2, 4}}, {{1, 1, 2}, 24, 2, {0, 1}}, {{0, -2, -2}, 12, 1, {7}}, {{2, 1, -2}, 24, 1, {5}},
     {{-2, 2, 2}, 8, 1, {1}},   {{0, 3, 1}, 45, 1, {0}},     {{-3, 2, -2}, 46, 1, {5}}};
 
+/* Places of the columns, and what their errors are relative to. */
+static void begin_columns(chain *c) {
+  for (int k = 0; k < c->columns; k++) {
+    c->random[k] = 1 + (uint64_t)(c->first + k) * 0x5851f42d4c957f2du;
+    if (on_lattice(c->kind)) lay_lattice(c, k);
+    for (int gradient = 0; gradient < 2; gradient++)
+      c->near2[k][gradient] = on_lattice(c->kind) ? fmm_charge_lattice_square(&c->lattice[k], c->o->pair, c->o->params, gradient) : 1;
+  }
+}
+
 static void run_chain(chain *c) {
   const double origin[3] = {0, 0, 0}, h = c->half_width;
+  begin_columns(c);
   clear(c, c->up);
   for (int octant = 0; octant < 8; octant++) rise(c, octant);
   invert(c, c->parent->up_first, c->parent->up_second, c->up, c->density, 1);
@@ -250,47 +258,58 @@ static fmm_status make_maps(fmm_operators *o, const fmm_pair *pair, const double
   return pair->info->has_degree ? FMM_OK : fmm_level_create_inverses(o, &o->level[1], half_width / 2, threads);
 }
 
-static fmm_status prepare(chain *c, const fmm_operators *o, double half_width, int kind) {
+static fmm_status prepare(chain *c, const fmm_operators *o, double half_width, int kind, int first) {
   int n = o->n, ns = o->n_surface;
   c->o = o;
   c->half_width = half_width;
   c->kind = kind;
   c->parent = &o->level[0];
   c->child = &o->level[o->pair->info->has_degree ? 0 : 1];
-  c->columns = kind == FMM_DENSITY_SIGNED || on_lattice(kind) ? COLUMNS : 1;
-  FMM_TRY(FMM_ALLOCATE(&c->check, (5 * c->columns + 3) * n + 6 * ns, "chain workspace"));
-  double **vectors[] = {&c->equivalent, &c->up, &c->down, &c->density, &c->coefficients};
-  for (int i = 0; i < 5; i++) *vectors[i] = c->check + (i + 1) * c->columns * n;
-  c->scratch = c->coefficients + n;
-  c->planes = c->scratch + 2 * n;
+  c->first = first, c->columns = columns_of(kind) < TOGETHER ? columns_of(kind) : TOGETHER;
+  FMM_TRY(FMM_ALLOCATE(&c->check, 7 * c->columns * n + 6 * ns, "chain workspace"));
+  double **vectors[] = {&c->equivalent, &c->up, &c->down, &c->density, &c->coefficients, &c->scratch, &c->planes};
+  for (int i = 0; i < 7; i++) *vectors[i] = c->check + (i + 1) * c->columns * n;
   c->source_planes = c->planes + 3 * ns;
-  for (int k = 0; k < c->columns; k++) {
-    c->random[k] = 1 + (uint64_t)k * 0x5851f42d4c957f2du;
-    if (on_lattice(kind)) lay_lattice(c, k);
-    for (int gradient = 0; gradient < 2; gradient++)
-      c->near2[k][gradient] = on_lattice(kind) ? fmm_charge_lattice_square(&c->lattice[k], o->pair, o->params, gradient) : 1;
-  }
   fmm_pair_sum_prepare(&c->surface_sum, o->pair, o->params, c->columns, 0, FMM_PRECISION_DOUBLE, 0);
   fmm_pair_sum_prepare(&c->potential_sum, o->pair, o->params, 1, 0, FMM_PRECISION_DOUBLE, 0);
   fmm_pair_sum_prepare(&c->value_sum, o->pair, o->params, 1, 1, FMM_PRECISION_DOUBLE, 0);
   return FMM_OK;
 }
 
-static fmm_status measure(fmm_operators *o, chain c[FMM_DENSITY_KINDS], double half_width, int n_kinds, int threads, double error[FMM_DENSITY_KINDS][2]) {
-  for (int kind = 0; kind < n_kinds; kind++) FMM_TRY(prepare(&c[kind], o, half_width, kind));
-  /* The whole team for a few pieces: of a smaller one GNU's runtime ends the other threads, and those made in their place start on the core to which
-   * the calling thread is bound (runtime/binding.h). */
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int kind = 0; kind < n_kinds; kind++) {
-    run_chain(&c[kind]);
-    for (int gradient = 0; gradient < 2; gradient++) error[kind][gradient] = carried_over(&c[kind], gradient);
-  }
+static int matters(int kind, int what) {
+  return kind == what || kind == FMM_DENSITY_ALONE || (what == FMM_DENSITY_SALT && kind != FMM_DENSITY_NONNEGATIVE);
+}
+
+/* Chains of all kinds that matter, those of one kind in succession. */
+static fmm_status prepare_all(chain c[MOST_CHAINS], const fmm_operators *o, double half_width, int what, int *n_chains) {
+  *n_chains = 0;
+  for (int kind = 0; kind < FMM_DENSITY_KINDS; kind++)
+    for (int first = 0; matters(kind, what) && first < columns_of(kind); first += TOGETHER) FMM_TRY(prepare(&c[(*n_chains)++], o, half_width, kind, first));
   return FMM_OK;
 }
 
-fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int lattices, int threads,
+static void carry_over(chain c[MOST_CHAINS], int n_chains, double error[FMM_DENSITY_KINDS][2]) {
+  for (int i = n_chains - 1; i >= 0; i--)
+    for (int gradient = 0; gradient < 2; gradient++) {
+      if (c[i].first == 0) error[c[i].kind][gradient] = carried_over(&c[i], gradient);
+      else c[i - 1].error2[gradient] += c[i].error2[gradient], c[i - 1].field2[gradient] += c[i].field2[gradient];
+    }
+}
+
+static fmm_status measure(fmm_operators *o, chain c[MOST_CHAINS], double half_width, int what, int threads, double error[FMM_DENSITY_KINDS][2]) {
+  int n_chains;
+  FMM_TRY(prepare_all(c, o, half_width, what, &n_chains));
+  /* The whole team for a few pieces: of a smaller one GNU's runtime ends the other threads, and those made in their place start on the core to which
+   * the calling thread is bound (runtime/binding.h). */
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  for (int i = 0; i < n_chains; i++) run_chain(&c[i]);
+  carry_over(c, n_chains, error);
+  return FMM_OK;
+}
+
+fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int what, int threads,
                                 double error[FMM_DENSITY_KINDS][2]) {
-  struct { fmm_operators o; chain c[FMM_DENSITY_KINDS]; } *w = NULL;
+  struct { fmm_operators o; chain c[MOST_CHAINS]; } *w = NULL;
   if (pair->info->has_degree) half_width = 1;
   FMM_TRY(FMM_ALLOCATE_ZERO(&w, 1, "operator chains"));
   fmm_status status = fmm_blas_single_thread_begin(threads);
@@ -298,8 +317,8 @@ fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MA
     status = make_maps(&w->o, pair, params, order, half_width, threads);
     fmm_blas_single_thread_end();
   }
-  if (status == FMM_OK) status = measure(&w->o, w->c, half_width, lattices ? FMM_DENSITY_KINDS : FMM_DENSITY_SALT, threads, error);
-  for (int kind = 0; kind < FMM_DENSITY_KINDS; kind++) FMM_FREE(&w->c[kind].check);
+  if (status == FMM_OK) status = measure(&w->o, w->c, half_width, what, threads, error);
+  for (int i = 0; i < MOST_CHAINS; i++) FMM_FREE(&w->c[i].check);
   fmm_operators_clear(&w->o);
   FMM_FREE(&w);
   return status;

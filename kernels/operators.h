@@ -94,9 +94,9 @@ fmm_status fmm_operators_dense(const fmm_operators *o, const fmm_level_operators
 enum { FMM_DENSITY_ALONE = 2, FMM_DENSITY_SALT, FMM_DENSITY_CRYSTAL, FMM_DENSITY_KINDS };
 
 /* Expected relative L2 errors of a whole evaluation of order p, measured on the operators (far_field_error.c): error[kind of densities][gradient], of
- * potentials (gradient 0) and of gradients (1). half_width: of boxes whose children are leaves, scaled (homogeneous kernels: any). The last two kinds are
- * measured, and written, only with lattices nonzero. */
-fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int lattices, int threads,
+ * potentials (gradient 0) and of gradients (1). half_width: of boxes whose children are leaves, scaled (homogeneous kernels: any). Measured, and written,
+ * are those that matter where the densities are of the kind `what` (as fmm_order_for_tolerance takes it): that kind and a charge alone, and with FMM_DENSITY_SALT signed ones and crystals. */
+fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int what, int threads,
                                 double error[FMM_DENSITY_KINDS][2]);
 
 /* Smallest order whose expected error for this kind of densities (fmm_density_sign; or FMM_DENSITY_SALT: signed ones on points as evenly spaced as

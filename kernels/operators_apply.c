@@ -1,34 +1,45 @@
-/* The operators applied to one vector in plain C: the references of the phases' blocked products, and the chain of order.c. */
+/* The operators applied to vectors in plain C: the references of the phases' blocked products, and the chain of order.c. */
 #include <string.h>
 
 #include "kernels/operators_parts.h"
 
-/* y += factor * rows of the panels times x, a panel at a time, as they lie in memory. */
-static void multiply(const fmm_panels *panels, int column_begin, int n_columns, double factor, const double *x, double *y) {
+/* y += factor * rows of the panels times x, of several vectors, a panel at a time, as they lie in memory. */
+static inline void multiply_several(const int n_vectors, int64_t stride, const fmm_panels *panels, int column_begin, int n_columns, double factor, const double *x, double *y) {
   for (int begin = 0; begin < panels->rows; begin += FMM_PANEL_ROWS) {
     const double *a = panels->data + (int64_t)begin * panels->columns + (int64_t)column_begin * FMM_PANEL_ROWS;
     int rows = panels->rows - begin < FMM_PANEL_ROWS ? panels->rows - begin : FMM_PANEL_ROWS;
-    double sum[FMM_PANEL_ROWS] = {0};
+    double sum[FMM_MOST_VECTORS][FMM_PANEL_ROWS] = {{0}};
     for (int j = 0; j < n_columns; j++)
-      for (int r = 0; r < FMM_PANEL_ROWS; r++) sum[r] += a[(int64_t)j * FMM_PANEL_ROWS + r] * x[j];
-    for (int r = 0; r < rows; r++) y[begin + r] += factor * sum[r];
+      for (int v = 0; v < n_vectors; v++)
+        for (int r = 0; r < FMM_PANEL_ROWS; r++) sum[v][r] += a[(int64_t)j * FMM_PANEL_ROWS + r] * x[v * stride + j];
+    for (int v = 0; v < n_vectors; v++)
+      for (int r = 0; r < rows; r++) y[v * stride + begin + r] += factor * sum[v][r];
   }
 }
 
-static void multiply_blocks(const fmm_operators *o, const fmm_panels *panels, const double *x, double *y) {
-  memset(y, 0, (size_t)o->n * sizeof *y);
-  for (int chi = 0; chi < o->parity.n_blocks; chi++)
-    multiply(&panels[chi], 0, panels[chi].columns, 1, x + o->parity.begin[chi], y + o->parity.begin[chi]);
+static void multiply(const fmm_panels *panels, int column_begin, int n_columns, double factor, const double *x, double *y) {
+  multiply_several(1, 0, panels, column_begin, n_columns, factor, x, y);
 }
 
-void fmm_apply_first(const fmm_operators *o, const fmm_panels first[8], const double *natural, double *coefficients, double *scratch) {
-  fmm_regroup(o, natural, scratch);
-  multiply_blocks(o, first, scratch, coefficients);
+static void multiply_blocks(const fmm_operators *o, const fmm_panels *panels, int n_vectors, const double *x, double *y) {
+  memset(y, 0, (size_t)n_vectors * (size_t)o->n * sizeof *y);
+  for (int chi = 0; chi < o->parity.n_blocks; chi++) {
+    const double *from = x + o->parity.begin[chi];
+    double *to = y + o->parity.begin[chi];
+    if (n_vectors == FMM_MOST_VECTORS) multiply_several(FMM_MOST_VECTORS, o->n, &panels[chi], 0, panels[chi].columns, 1, from, to);
+    else
+      for (int v = 0; v < n_vectors; v++) multiply(&panels[chi], 0, panels[chi].columns, 1, from + v * o->n, to + v * o->n);
+  }
 }
 
-void fmm_apply_second(const fmm_operators *o, const fmm_panels second[8], const double *coefficients, double *natural, double *scratch) {
-  multiply_blocks(o, second, coefficients, scratch);
-  fmm_spread(o, scratch, natural);
+void fmm_apply_first(const fmm_operators *o, const fmm_panels first[8], int n_vectors, const double *natural, double *coefficients, double *scratch) {
+  for (int v = 0; v < n_vectors; v++) fmm_regroup(o, natural + v * o->n, scratch + v * o->n);
+  multiply_blocks(o, first, n_vectors, scratch, coefficients);
+}
+
+void fmm_apply_second(const fmm_operators *o, const fmm_panels second[8], int n_vectors, const double *coefficients, double *natural, double *scratch) {
+  multiply_blocks(o, second, n_vectors, coefficients, scratch);
+  for (int v = 0; v < n_vectors; v++) fmm_spread(o, scratch + v * o->n, natural + v * o->n);
 }
 
 void fmm_apply_m2m(const fmm_operators *o, const fmm_level_operators *set, int octant, const double *child, double *coefficients, double *scratch) {

@@ -25,9 +25,11 @@ fmm_status fmm_m2l_create(const fmm_operators *o, fmm_level_operators *set, int 
 void fmm_regroup(const fmm_operators *o, const double *natural, double *regrouped);
 void fmm_spread(const fmm_operators *o, const double *regrouped, double *natural);
 
-/* The operators on one vector, plain C (operators_apply.c). scratch: 2 n. m2m adds to the coefficients, l2l to the child's check potentials. */
-void fmm_apply_first(const fmm_operators *o, const fmm_panels first[8], const double *natural, double *coefficients, double *scratch);
-void fmm_apply_second(const fmm_operators *o, const fmm_panels second[8], const double *coefficients, double *natural, double *scratch);
+/* The operators in plain C (operators_apply.c). First and second: of n_vectors, one after the other, at most FMM_MOST_VECTORS; scratch: n each. The others: of one; scratch: 2 n;
+ * m2m adds to the coefficients, l2l to the child's check potentials. */
+enum { FMM_MOST_VECTORS = 4 };
+void fmm_apply_first(const fmm_operators *o, const fmm_panels first[8], int n_vectors, const double *natural, double *coefficients, double *scratch);
+void fmm_apply_second(const fmm_operators *o, const fmm_panels second[8], int n_vectors, const double *coefficients, double *natural, double *scratch);
 void fmm_apply_m2m(const fmm_operators *o, const fmm_level_operators *set, int octant, const double *child, double *coefficients, double *scratch);
 void fmm_apply_l2l(const fmm_operators *o, const fmm_level_operators *set, int octant, const double *coefficients, double *child_check, double *scratch);
 #endif

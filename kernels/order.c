@@ -12,14 +12,14 @@ enum { LEAST_ORDER = 2, MEMORY = 128, LEVELS = 5, LEVEL_STEP = 3, MOST_WORSE = 2
 typedef struct measurement {
   const fmm_pair *pair;
   double params[FMM_MAX_PARAMS], half_width;
-  int order, lattices;
-  double error[FMM_DENSITY_KINDS][2]; /* by kind and gradient; of lattices only where they were asked for */
+  int order, kind; /* of the densities: fmm_density_sign, or FMM_DENSITY_SALT */
+  double error[FMM_DENSITY_KINDS][2]; /* by kind and gradient; of what matters to this kind */
 } measurement;
 
 /* What is asked; the errors of an order are the largest over the levels and kinds that matter to it. */
 typedef struct question {
   measurement m;
-  int kind, gradient, threads; /* kind: fmm_density_sign, or FMM_DENSITY_SALT */
+  int gradient, threads;
   double root_half_width;
 } question;
 
@@ -29,7 +29,7 @@ static int n_measured; /* ever; the newest MEMORY are kept */
 
 static int same(const measurement *a, const measurement *b) {
   return a->pair == b->pair && !memcmp(a->params, b->params, sizeof a->params) && a->half_width == b->half_width && a->order == b->order &&
-         a->lattices == b->lattices;
+         a->kind == b->kind;
 }
 
 static int recall(measurement *m) {
@@ -49,7 +49,7 @@ static void keep(const measurement *m) {
 
 static fmm_status measure(measurement *m, int threads) {
   if (recall(m)) return FMM_OK;
-  FMM_TRY(fmm_far_field_errors(m->pair, m->params, m->order, m->half_width, m->lattices, threads, m->error));
+  FMM_TRY(fmm_far_field_errors(m->pair, m->params, m->order, m->half_width, m->kind, threads, m->error));
   keep(m);
   return FMM_OK;
 }
@@ -72,16 +72,16 @@ static fmm_status measure_all(question *q, double *error) {
   for (int l = 0; l < levels; l++) {
     m->half_width = levels == 1 ? 1 : ldexp(q->root_half_width, -(2 + l * LEVEL_STEP)); /* V boxes of levels 2 to 14: some are short against any length in K */
     FMM_TRY(measure(m, q->threads));
-    const double *spread = m->error[q->kind == FMM_DENSITY_SALT ? FMM_DENSITY_SIGNED : q->kind], *alone = m->error[FMM_DENSITY_ALONE];
-    *error = fmax(*error, q->kind == FMM_DENSITY_NONNEGATIVE ? spread[0] : fmax(spread[0], alone[0] / 2));
+    const double *spread = m->error[m->kind == FMM_DENSITY_SALT ? FMM_DENSITY_SIGNED : m->kind], *alone = m->error[FMM_DENSITY_ALONE];
+    *error = fmax(*error, m->kind == FMM_DENSITY_NONNEGATIVE ? spread[0] : fmax(spread[0], alone[0] / 2));
     if (q->gradient) *error = fmax(*error, fmax(spread[1], alone[1] / 2));
-    if (m->lattices) *error = fmax(*error, of_lattices(q));
+    if (m->kind == FMM_DENSITY_SALT) *error = fmax(*error, of_lattices(q));
   }
   return FMM_OK;
 }
 
 static question first_of(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int kind, int gradient, double root_half_width, int threads) {
-  question q = {.m = {.pair = pair, .order = LEAST_ORDER, .lattices = kind == FMM_DENSITY_SALT}, .kind = kind, .gradient = gradient != 0, .threads = threads, .root_half_width = root_half_width};
+  question q = {.m = {.pair = pair, .order = LEAST_ORDER, .kind = kind}, .gradient = gradient != 0, .threads = threads, .root_half_width = root_half_width};
   for (int i = 0; i < pair->info->n_params; i++) q.m.params[i] = params[i];
   return q;
 }

@@ -14,7 +14,7 @@ static void l2l(const fmm_state *state, int32_t box, const vectors *v) {
   const fmm_operators *o = state->operators;
   const fmm_level_operators *set = fmm_operators_at(o, tree->level[box]);
   for (int c = 0; c < state->n_columns; c++) {
-    fmm_apply_first(o, set->down_first, state->down_check + place_of(state, box, c), v->coefficients, v->scratch);
+    fmm_apply_first(o, set->down_first, 1, state->down_check + place_of(state, box, c), v->coefficients, v->scratch);
     for (int32_t child = tree->first_child[box]; child < tree->first_child[box] + tree->n_children[box]; child++)
       if (tree->target_end[child] > tree->target_begin[child])
         fmm_apply_l2l(o, set, tree->octant[child], v->coefficients, state->down_check + place_of(state, child, c), v->scratch);
@@ -34,8 +34,8 @@ static void l2p(const fmm_state *state, int32_t box, const vectors *v) {
   }
   for (int c = 0; c < state->n_columns; c++) {
     double *equivalent = state->down_equivalent + place_of(state, box, c);
-    fmm_apply_first(o, set->down_first, state->down_check + place_of(state, box, c), v->coefficients, v->scratch);
-    fmm_apply_second(o, set->down_second, v->coefficients, equivalent, v->scratch);
+    fmm_apply_first(o, set->down_first, 1, state->down_check + place_of(state, box, c), v->coefficients, v->scratch);
+    fmm_apply_second(o, set->down_second, 1, v->coefficients, equivalent, v->scratch);
     for (int i = 0; i < o->n; i++) equivalent[i] /= scale;
   }
   const double *normal[3] = {NULL};

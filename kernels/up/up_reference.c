@@ -32,8 +32,8 @@ static void p2m(const fmm_state *state, int32_t box, const vectors *v) {
     fmm_reference_add(state->pair, state->params, 1, 0, &source, normal, &density, &target, &value);
     for (int i = 0; i < o->n; i++) v->check[i] /= scale;
     const fmm_level_operators *set = fmm_operators_at(o, tree->level[box]);
-    fmm_apply_first(o, set->up_first, v->check, v->coefficients, v->scratch);
-    fmm_apply_second(o, set->up_second, v->coefficients, equivalent_of(state, box, c), v->scratch);
+    fmm_apply_first(o, set->up_first, 1, v->check, v->coefficients, v->scratch);
+    fmm_apply_second(o, set->up_second, 1, v->coefficients, equivalent_of(state, box, c), v->scratch);
   }
 }
 
@@ -46,7 +46,7 @@ static void m2m(const fmm_state *state, int32_t box, const vectors *v) {
     for (int32_t child = tree->first_child[box]; child < tree->first_child[box] + tree->n_children[box]; child++)
       if (tree->source_end[child] > tree->source_begin[child])
         fmm_apply_m2m(o, set, tree->octant[child], equivalent_of(state, child, c), v->coefficients, v->scratch);
-    fmm_apply_second(o, set->up_second, v->coefficients, equivalent_of(state, box, c), v->scratch);
+    fmm_apply_second(o, set->up_second, 1, v->coefficients, equivalent_of(state, box, c), v->scratch);
   }
 }
 

@@ -18,7 +18,7 @@ static double noise(int i) { return sin(1.0 + 12.9898 * i + 0.37 * i * (i % 7));
 
 static double far_error(const char *name, int order, fmm_density_sign sign) {
   double error[FMM_DENSITY_KINDS][2] = {{NAN, NAN}, {NAN, NAN}};
-  assert_ok(fmm_far_field_errors(pair_named(name), params, order, 1, 0, 2, error));
+  assert_ok(fmm_far_field_errors(pair_named(name), params, order, 1, sign, 2, error));
   return error[sign][0];
 }
 
@@ -44,7 +44,7 @@ static void order_16_reaches_twelve_digits_with_room(void **state) {
 static void yukawa_with_short_boxes_is_as_good_as_laplace(void **state) {
   double error[FMM_DENSITY_KINDS][2] = {{NAN, NAN}, {NAN, NAN}};
   const fmm_pair *pair = pair_named("yukawa");
-  assert_ok(fmm_far_field_errors(pair, params, 8, 0.01, 0, 1, error));
+  assert_ok(fmm_far_field_errors(pair, params, 8, 0.01, FMM_DENSITY_SIGNED, 1, error));
   assert_true(error[FMM_DENSITY_SIGNED][0] < 3 * far_error("laplace", 8, FMM_DENSITY_SIGNED)); /* lambda h = 0.01 changes K by percents */
 }
 
@@ -135,10 +135,10 @@ static void dense_operators_are_the_blocked_ones(void **state) {
       for (int octant = 0; octant < 8; octant += 3) {
         double *y = v + n, scale = 0, difference = 0;
         for (int i = 0; i < n; i++) v[i] = noise(i), y[i] = 0;
-        if (kind == FMM_OPERATOR_UP_FIRST) fmm_apply_first(o, set->up_first, v, y, v + 2 * n);
-        if (kind == FMM_OPERATOR_DOWN_FIRST) fmm_apply_first(o, set->down_first, v, y, v + 2 * n);
-        if (kind == FMM_OPERATOR_UP_SECOND) fmm_apply_second(o, set->up_second, v, y, v + 2 * n);
-        if (kind == FMM_OPERATOR_DOWN_SECOND) fmm_apply_second(o, set->down_second, v, y, v + 2 * n);
+        if (kind == FMM_OPERATOR_UP_FIRST) fmm_apply_first(o, set->up_first, 1, v, y, v + 2 * n);
+        if (kind == FMM_OPERATOR_DOWN_FIRST) fmm_apply_first(o, set->down_first, 1, v, y, v + 2 * n);
+        if (kind == FMM_OPERATOR_UP_SECOND) fmm_apply_second(o, set->up_second, 1, v, y, v + 2 * n);
+        if (kind == FMM_OPERATOR_DOWN_SECOND) fmm_apply_second(o, set->down_second, 1, v, y, v + 2 * n);
         if (kind == FMM_OPERATOR_M2M) fmm_apply_m2m(o, set, octant, v, y, v + 2 * n);
         if (kind == FMM_OPERATOR_L2L) fmm_apply_l2l(o, set, octant, v, y, v + 2 * n);
         assert_ok(fmm_operators_dense(o, set, (fmm_operator_kind)kind, octant, matrix));
