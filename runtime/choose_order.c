@@ -25,8 +25,9 @@ void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, 
   *search = (fmm_order_search){.options = options, .pair = pair, .half_width = 1, .margin = targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN,
                                .n_points = n_sources > n_targets ? n_sources : n_targets, .threads = threads, .kind = options->density_sign, .expected_error = NAN};
   memcpy(search->params, params, sizeof search->params);
+  search->cancels = targets && options->density_sign == FMM_DENSITY_SIGNED;
   if (options->order) return;
-  if (options->density_sign == FMM_DENSITY_SIGNED && fmm_points_are_regular(n_sources, sources, threads)) search->kind = FMM_DENSITY_SALT;
+  if (options->density_sign == FMM_DENSITY_SIGNED && fmm_points_are_regular(n_sources, sources, threads)) search->kind = FMM_DENSITY_SALT, search->cancels = 1;
   if (pair->info->has_degree) return;
   /* In units of half the bounding cube's side, so that nothing overflows on the way; see scale_units of setup.c. */
   double a = 1 / half_width(n_sources, sources, targets ? n_targets : 0, targets);

@@ -15,6 +15,7 @@ typedef struct fmm_order_search {
   double params[FMM_MAX_PARAMS], half_width, margin;
   int64_t n_points;
   int kind;               /* of densities, as fmm_order_for_tolerance takes it */
+  int cancels;            /* densities of both signs at targets of their own or on points as regular as a lattice: results may be far smaller than what they are sums of */
   int threads;            /* to measure with; the order does not depend on it */
   int settled;            /* the order is not a mere bound */
   double expected_error;  /* of the order, times the margin; NaN while it is not settled by a search */

@@ -6,6 +6,9 @@
  * near pair can outweigh all others, by up to 1.1e-6. */
 static int single_serves_pairs(const fmm_options *options) { return options->tolerance >= (options->gradient ? 1e-5 : 1e-6); }
 
+/* Densities of both signs cancel at targets of their own as far as one likes (with single precision, at 1e-6: around random charges 1.7e-6, around a neutral lattice 2e-2), and
+ * on lattices (1.2e-6): there all is in double unless it is named (cancels). */
+
 /* Float transforms and products of the V list err by 2e-7 of cancelling potentials, at any order (measured on uniform and plummer): they serve where
  * the tolerance is five times that. Gradients of densities of one sign cancel more the finer the boxes are: 3e-6 for 20,000 points, some 2e-5
  * for ten million, as the number of boxes an edge. */
@@ -18,10 +21,10 @@ static void fill_set(fmm_precision_sets *sets, fmm_precision all, fmm_precision 
 
 /* Single precision comes first, as it is the faster but where a GPU sums pairs of leaves in both directions at once, which it does in double only: there
  * the model decides. */
-void fmm_choose_precisions(const fmm_options *options, fmm_precision_sets *sets) {
-  fmm_precision all = options->precision, vlist = single_serves_vlist(options) ? FMM_PRECISION_SINGLE : FMM_PRECISION_DOUBLE;
+void fmm_choose_precisions(const fmm_options *options, int cancels, fmm_precision_sets *sets) {
+  fmm_precision all = options->precision, vlist = single_serves_vlist(options) && !cancels ? FMM_PRECISION_SINGLE : FMM_PRECISION_DOUBLE;
   sets->n = 0;
   if (all == FMM_PRECISION_DOUBLE || all == FMM_PRECISION_SINGLE) return fill_set(sets, all, all);
-  if (all == FMM_PRECISION_MIXED || single_serves_pairs(options)) fill_set(sets, FMM_PRECISION_MIXED, vlist);
+  if (all == FMM_PRECISION_MIXED || (single_serves_pairs(options) && !cancels)) fill_set(sets, FMM_PRECISION_MIXED, vlist);
   if (all == FMM_PRECISION_AUTO) fill_set(sets, FMM_PRECISION_DOUBLE, vlist);
 }

@@ -77,7 +77,7 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
                                        .third_order = !fmm_pair_newton_on_gpu(options->tolerance)}};
   fmm_forecast_case what = {.machine = &p.machine, .pair = pair->info, .kind = options->schedule, .leaf_size = options->leaf_size, .root_scale = options->root_scale,
                             .threads = p.threads, .device_memory_bytes = (double)options->device_memory_cap, .estimate = estimate_counts};
-  fmm_choose_precisions(options, &what.precisions);
+  fmm_choose_precisions(options, search.cancels, &what.precisions);
   FMM_TRY(create_estimate(&context.estimate, points, own_threads(threads)));
   fmm_status status = forecast(&what, &context, &search, &p);
   fmm_estimate_destroy(&context.estimate);

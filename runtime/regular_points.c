@@ -10,7 +10,8 @@ enum { SAMPLES = 32 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 14, CELLS 
 /* Between 0.50 of random points, whose mean over the samples varies by 0.03, and 0.65 of moved lattices, by 0.015. */
 static const double least_ratio = 0.58;
 
-typedef struct sample { double at[3], square[NEIGHBOURS], reach; } sample; /* of its nearest so far: squared distances, ascending; root of the last */
+/* Of its nearest so far: squared distances, ascending; root of the last. In units of 1 / per_unit, so that no square over- or underflows. */
+typedef struct sample { double at[3], per_unit, square[NEIGHBOURS], reach; } sample;
 
 static uint64_t mixed(uint64_t z) { /* splitmix64 */
   z = (z + 1) * 0x9e3779b97f4a7c15u;
@@ -27,7 +28,7 @@ static void insert(sample *s, double square) {
 }
 
 static void look(sample *s, const double *point) {
-  double dx = point[0] - s->at[0], dy = point[1] - s->at[1], dz = point[2] - s->at[2], square = dx * dx + dy * dy + dz * dz;
+  double dx = (point[0] - s->at[0]) * s->per_unit, dy = (point[1] - s->at[1]) * s->per_unit, dz = (point[2] - s->at[2]) * s->per_unit, square = dx * dx + dy * dy + dz * dz;
   if (square > 0 && square < s->square[NEIGHBOURS - 1]) insert(s, square);
 }
 
@@ -49,13 +50,14 @@ static int cell_of(const axis *a, double x) {
 }
 
 static void make_axis(axis *a, int which, const sample samples[SAMPLES]) {
+  const double unit = 1 / samples[0].per_unit;
   double low = INFINITY, high = -INFINITY;
-  for (int k = 0; k < SAMPLES; k++) low = fmin(low, samples[k].at[which] - samples[k].reach), high = fmax(high, samples[k].at[which] + samples[k].reach);
+  for (int k = 0; k < SAMPLES; k++) low = fmin(low, samples[k].at[which] - unit * samples[k].reach), high = fmax(high, samples[k].at[which] + unit * samples[k].reach);
   a->low = low, a->cells_a_length = isfinite(high - low) && high > low ? CELLS / (high - low) : 0;
   memset(a->near, 0, sizeof a->near);
   for (int k = 0; k < SAMPLES; k++) {
-    int last = isfinite(high - low) ? cell_of(a, samples[k].at[which] + samples[k].reach) : CELLS - 1;
-    for (int cell = isfinite(high - low) ? cell_of(a, samples[k].at[which] - samples[k].reach) : 0; cell <= last; cell++) a->near[cell] |= (uint32_t)1 << k;
+    int last = isfinite(high - low) ? cell_of(a, samples[k].at[which] + unit * samples[k].reach) : CELLS - 1;
+    for (int cell = isfinite(high - low) ? cell_of(a, samples[k].at[which] - unit * samples[k].reach) : 0; cell <= last; cell++) a->near[cell] |= (uint32_t)1 << k;
   }
 }
 
@@ -82,14 +84,26 @@ static void find_neighbours(sample samples[SAMPLES], int64_t n, const double *po
   }
 }
 
+/* 1 / the extent of some points, to a power of two that has a reciprocal. */
+static double per_unit_of(int64_t n, const double *points) {
+  const int64_t some = n < SOME ? n : SOME;
+  double extent = 0;
+  int exponent;
+  for (int64_t i = 0; i < some; i++)
+    for (int a = 0; a < 3; a++) extent = fmax(extent, fabs(points[3 * (i * (n / some)) + a] / 2 - points[a] / 2));
+  frexp(extent, &exponent);
+  return ldexp(1, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
+}
+
 int fmm_points_are_regular(int64_t n, const double *points, int threads) {
   sample samples[SAMPLES];
   double sum = 0;
   int found = 0;
   if (n <= NEIGHBOURS) return 0;
+  const double per_unit = per_unit_of(n, points);
   for (int k = 0; k < SAMPLES; k++) {
     const double *at = points + 3 * (int64_t)(mixed((uint64_t)k) % (uint64_t)n);
-    samples[k] = (sample){.at = {at[0], at[1], at[2]}, .reach = INFINITY};
+    samples[k] = (sample){.at = {at[0], at[1], at[2]}, .per_unit = per_unit, .reach = INFINITY};
     for (int i = 0; i < NEIGHBOURS; i++) samples[k].square[i] = INFINITY;
   }
   bound(samples, n, points, threads);

@@ -212,9 +212,10 @@ static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const point_set *p, i
 }
 
 /* Few points may need no far field, and then no order: first with one that is too low at worst, which makes a far field cheaper than it is. */
-static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const point_set *p, const fmm_precision_sets *precisions, int *order, double *t) {
+static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const point_set *p, fmm_precision_sets *precisions, int *order, double *t) {
   fmm_order_search search;
   fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads);
+  fmm_choose_precisions(&plan->options, search.cancels, precisions);
   FMM_TRY(fmm_order_first(&search, order));
   end_part(s, FMM_PART_ORDER, t);
   int first = *order;
@@ -236,7 +237,6 @@ static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, c
   const point_set points = {n_sources, n_targets, sources, normals, targets};
   int order;
   double t = fmm_now_s();
-  fmm_choose_precisions(&plan->options, &precisions);
   FMM_TRY(grow_at_its_order(s, plan, &points, &precisions, &order, &t));
   scale_units(s, plan);
   if (s->far_field) FMM_TRY(take_operators(s, plan, order));

@@ -48,8 +48,8 @@ static void random_points_are_not(void **state) {
 }
 
 static void the_answer_does_not_depend_on_threads_or_units(void **state) {
-  static const double spacings[] = {1e-100, 1, 1e100};
-  for (int s = 0; s < 3; s++)
+  static const double spacings[] = {1e-306, 1e-200, 1e-100, 1, 1e100, 1e200, 1e306};
+  for (int s = 0; s < 7; s++)
     for (int threads = 1; threads <= 5; threads += 2) {
       int n = fill_lattice(20, 0.2, spacings[s]);
       assert_true(fmm_points_are_regular(n, points, threads));
