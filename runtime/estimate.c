@@ -60,9 +60,9 @@ static fmm_status create(fmm_estimate **estimate, const fmm_origin *origin) {
 
 fmm_status fmm_estimate_create(fmm_estimate **estimate, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
                                int threads) {
-  fmm_frame frame; /* for its check of every row: samples see only some */
+  fmm_frame frame; /* checks every row: samples see only some */
   FMM_TRY(fmm_frame_make(&frame, n_sources, sources, n_targets, targets, 1, threads));
-  return create(estimate, &(fmm_origin){.rows = {sources, targets}, .n = {n_sources, n_targets}, .same_points = !targets, .threads = threads});
+  return create(estimate, &(fmm_origin){.rows = {sources, targets}, .n = {n_sources, n_targets}, .frame = frame, .same_points = !targets, .threads = threads});
 }
 
 fmm_status fmm_estimate_create_named(fmm_estimate **estimate, const char *distribution, int64_t n, int threads) {

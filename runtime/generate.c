@@ -110,3 +110,5 @@ fmm_status fmm_generate_densities(const char *kind, int64_t n_values, uint64_t s
   for (int64_t i = 0; i < n_values; i++) densities[i] = ones ? 1 : draw(key, (uint64_t)i) - (is_signed ? 0.5 : 0);
   return FMM_OK;
 }
+
+double fmm_generate_fraction(int64_t i, uint64_t seed) { return draw(stream_key(seed, stream_densities), (uint64_t)i); }

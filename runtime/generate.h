@@ -20,4 +20,6 @@ fmm_status fmm_generate_points(const char *distribution, int64_t n, uint64_t see
 fmm_status fmm_generate_point_range(const char *distribution, int64_t first, int64_t n, uint64_t seed, double *points, int threads);
 /* densities: n_values numbers (rows x components x columns). */
 fmm_status fmm_generate_densities(const char *kind, int64_t n_values, uint64_t seed, double *densities, int threads);
+/* Number i of the densities "unit". */
+double fmm_generate_fraction(int64_t i, uint64_t seed);
 #endif

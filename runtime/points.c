@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "sort.h"
 
 uint64_t fmm_key_spread(uint64_t v) {
   v &= 0x1fffff;
@@ -44,23 +43,21 @@ static uint64_t cell(const fmm_frame *f, const double *row, int axis) {
   return (uint64_t)(int64_t)(c > last ? last : c > 0 ? c : 0);
 }
 
-static void make_keys(sorting *s) {
-  if (s->frame->coincident) {
-    for (int64_t i = 0; i < s->n; i++) s->items[i] = (fmm_sort_item){0, (uint64_t)i};
-    return;
-  }
-#pragma omp parallel for num_threads(s->threads) if (s->n > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < s->n; i++) {
-    const double *r = s->rows + 3 * i;
-    s->items[i] = (fmm_sort_item){fmm_key_of(cell(s->frame, r, 0), cell(s->frame, r, 1), cell(s->frame, r, 2)), (uint64_t)i};
+/* Of the rows that the items name. */
+static void make_keys(const fmm_frame *f, int64_t n, const double *rows, fmm_sort_item *items, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(static) if (n > FMM_PARALLEL_MINIMUM)
+  for (int64_t i = 0; i < n; i++) {
+    const double *r = rows + 3 * items[i].row;
+    items[i].key = f->coincident ? 0 : fmm_key_of(cell(f, r, 0), cell(f, r, 1), cell(f, r, 2));
   }
 }
 
 static fmm_status sort_rows(sorting *s) {
   FMM_TRY(FMM_ALLOCATE(&s->items, s->n, "keys to sort"));
   FMM_TRY(FMM_ALLOCATE(&s->scratch, s->n, "scratch of the sort"));
-  make_keys(s);
-  return fmm_sort_items(s->items, s->scratch, s->n, s->threads);
+#pragma omp parallel for num_threads(s->threads) schedule(static) if (s->n > FMM_PARALLEL_MINIMUM)
+  for (int64_t i = 0; i < s->n; i++) s->items[i].row = (uint64_t)i;
+  return fmm_points_sort_items(s->items, s->scratch, s->frame, s->n, s->rows, s->threads);
 }
 
 static void free_sorting(sorting *s) {
@@ -185,22 +182,9 @@ done:
   return status;
 }
 
-fmm_status fmm_points_order(int64_t **order, const fmm_frame *frame, int64_t n, const double *rows, int threads) {
-  sorting s = {.frame = frame, .rows = rows, .n = n, .threads = threads};
-  fmm_status status = sort_rows(&s);
-  if (status == FMM_OK) status = FMM_ALLOCATE(order, n, "order of the points");
-  for (int64_t i = 0; status == FMM_OK && i < n; i++) (*order)[i] = (int64_t)s.items[i].row;
-  free_sorting(&s);
-  return status;
-}
-
-fmm_status fmm_points_keys(uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, int threads) {
-  sorting s = {.frame = frame, .rows = rows, .n = n, .threads = threads};
-  fmm_status status = sort_rows(&s);
-  if (status == FMM_OK) status = FMM_ALLOCATE(keys, n, "Morton keys");
-  for (int64_t i = 0; status == FMM_OK && i < n; i++) (*keys)[i] = s.items[i].key;
-  free_sorting(&s);
-  return status;
+fmm_status fmm_points_sort_items(fmm_sort_item *items, fmm_sort_item *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads) {
+  make_keys(frame, n, rows, items, threads);
+  return fmm_sort_items(items, scratch, n, threads);
 }
 
 void fmm_points_free(fmm_points *p) {

@@ -5,6 +5,7 @@
  * coordinates 2^900 times smaller than the extent. Coordinates are then at most a few root sides large, wherever the input lies. */
 #ifndef FMM_POINTS_H
 #define FMM_POINTS_H
+#include "sort.h"
 #include "tree.h"
 
 enum { FMM_KEY_LEVEL = FMM_MAX_LEVELS - 1, FMM_KEY_BITS = 3 * FMM_KEY_LEVEL }; /* finest level: 21 bits a dimension */
@@ -24,9 +25,8 @@ fmm_status fmm_frame_make(fmm_frame *frame, int64_t n_sources, const double *sou
  * finest cell, exactly coincident ones (with equal normals, where there are normals) become one point. */
 fmm_status fmm_points_sort(fmm_points *points, uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, const double *normals,
                            int64_t most_in_cell, int threads);
-/* Less than that, for estimates: the rows in the order of their keys, or only the sorted keys. Release with FMM_FREE. */
-fmm_status fmm_points_order(int64_t **order, const fmm_frame *frame, int64_t n, const double *rows, int threads);
-fmm_status fmm_points_keys(uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, int threads);
+/* Less than that, for estimates: each of n items, whose row the caller names, gets that row's key; then they are sorted. scratch: n more. */
+fmm_status fmm_points_sort_items(fmm_sort_item *items, fmm_sort_item *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads);
 void fmm_points_free(fmm_points *points);
 
 /* Coordinates of a scaled position to a key and back: three interleaved fields of 21 bits, x lowest. */

@@ -7,50 +7,63 @@
 
 enum { most_picked = 1 << 19, per_box = 8 };
 
-/* m of the set's points at random: one from each of m equal stretches of rows, or the first m of the named distribution. */
-static fmm_status pick(const fmm_origin *o, int set, int64_t m, double *rows) {
-  if (o->distribution) return fmm_generate_points(o->distribution, m, 1, rows, o->threads);
-  double *place = NULL; /* in its stretch */
-  const double stretch = m ? (double)o->n[set] / (double)m : 1;
-  FMM_TRY(FMM_ALLOCATE(&place, m, "places of sampled points"));
-  fmm_status status = fmm_generate_densities("unit", m, 1, place, o->threads);
-#pragma omp parallel for num_threads(o->threads) schedule(static) if (status == FMM_OK && m > FMM_PARALLEL_MINIMUM)
-  for (int64_t j = 0; j < (status == FMM_OK ? m : 0); j++) {
-    int64_t row = m == o->n[set] ? j : (int64_t)(((double)j + place[j]) * stretch);
-    if (row >= o->n[set]) row = o->n[set] - 1;
-    for (int a = 0; a < 3; a++) rows[3 * j + a] = o->rows[set][3 * row + a];
-  }
-  FMM_FREE(&place);
+/* What a set is picked from: m of n rows, one at random from each of m equal stretches. */
+typedef struct choice { const double *rows; int64_t n, m; } choice;
+
+static int64_t row_of(const choice *c, int64_t j) {
+  if (c->m == c->n) return j;
+  int64_t row = (int64_t)(((double)j + fmm_generate_fraction(j, 1)) * ((double)c->n / (double)c->m));
+  return row < c->n ? row : c->n - 1;
+}
+
+static void take_row(fmm_sample_set *s, int64_t i, const choice *from, int64_t row) {
+  for (int a = 0; a < 3; a++) s->rows[3 * i + a] = from->rows[3 * row + a];
+}
+
+/* Rows evenly spaced in Morton order, the middle one of each of s->n equal parts of those picked. */
+static fmm_status thin(fmm_sample_set *s, const choice *c, const fmm_frame *frame, int threads) {
+  fmm_sort_item *items = NULL, *scratch = NULL;
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&items, c->m, "picked points"));
+  FMM_CHECK(FMM_ALLOCATE(&scratch, c->m, "scratch of the sort"));
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t j = 0; j < c->m; j++) items[j].row = (uint64_t)row_of(c, j);
+  FMM_CHECK(fmm_points_sort_items(items, scratch, frame, c->m, c->rows, threads));
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t i = 0; i < s->n; i++) take_row(s, i, c, (int64_t)items[(int64_t)(((double)i + 0.5) * (double)c->m / (double)s->n)].row);
+done:
+  FMM_FREE(&items);
+  FMM_FREE(&scratch);
   return status;
 }
 
-/* Keeps rows evenly spaced in Morton order, the middle one of each of n equal parts, and puts them in place of all. */
-static fmm_status thin(fmm_sample_set *s, int64_t n, int threads) {
+static fmm_status pick(fmm_sample_set *s, const choice *c, const fmm_frame *frame, int threads) {
+  s->n = c->m < FMM_SAMPLE_MOST ? c->m : FMM_SAMPLE_MOST;
+  FMM_TRY(FMM_ALLOCATE(&s->rows, 3 * s->n, "sample of the points"));
+  if (s->n < c->m) return thin(s, c, frame, threads);
+#pragma omp parallel for num_threads(threads) schedule(static) if (s->n > FMM_PARALLEL_MINIMUM)
+  for (int64_t j = 0; j < s->n; j++) take_row(s, j, c, row_of(c, j));
+  return FMM_OK;
+}
+
+/* The first m of the named distribution. */
+static fmm_status pick_named(fmm_sample_set *s, const fmm_origin *o, int64_t m) {
+  double *rows = NULL;
   fmm_frame frame;
-  int64_t *order = NULL;
-  double *kept = NULL;
   fmm_status status;
-  FMM_CHECK(fmm_frame_make(&frame, s->n, s->rows, 0, NULL, 1, threads));
-  FMM_CHECK(fmm_points_order(&order, &frame, s->n, s->rows, threads));
-  FMM_CHECK(FMM_ALLOCATE(&kept, 3 * n, "sample of the points"));
-#pragma omp parallel for num_threads(threads) schedule(static) if (n > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < n; i++) {
-    int64_t row = order[(int64_t)(((double)i + 0.5) * (double)s->n / (double)n)];
-    for (int a = 0; a < 3; a++) kept[3 * i + a] = s->rows[3 * row + a];
-  }
-  FMM_FREE(&s->rows);
-  s->rows = kept, s->n = n;
+  FMM_CHECK(FMM_ALLOCATE(&rows, 3 * m, "points of a distribution"));
+  FMM_CHECK(fmm_generate_points(o->distribution, m, 1, rows, o->threads));
+  FMM_CHECK(fmm_frame_make(&frame, m, rows, 0, NULL, 1, o->threads));
+  FMM_CHECK(pick(s, &(choice){rows, m, m}, &frame, o->threads));
 done:
-  FMM_FREE(&order);
+  FMM_FREE(&rows);
   return status;
 }
 
 static fmm_status make_set(fmm_sample_set *s, const fmm_origin *o, int set, double divisor) {
   s->n_points = llround((double)o->n[set] / divisor);
-  s->n = s->n_points < most_picked ? s->n_points : most_picked;
-  FMM_TRY(FMM_ALLOCATE(&s->rows, 3 * s->n, "sample of the points"));
-  FMM_TRY(pick(o, set, s->n, s->rows));
-  return s->n > FMM_SAMPLE_MOST ? thin(s, FMM_SAMPLE_MOST, o->threads) : FMM_OK;
+  const int64_t m = s->n_points < most_picked ? s->n_points : most_picked;
+  return o->distribution ? pick_named(s, o, m) : pick(s, &(choice){o->rows[set], o->n[set], m}, &o->frame, o->threads);
 }
 
 fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *o, double divisor) {
@@ -59,15 +72,28 @@ fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *o, double divis
   return o->same_points ? FMM_OK : make_set(&sample->set[1], o, 1, divisor);
 }
 
+static fmm_status sort_set(fmm_sample_set *s, const fmm_frame *frame, int threads) {
+  fmm_sort_item *items = NULL, *scratch = NULL;
+  fmm_status status;
+  FMM_FREE(&s->keys);
+  FMM_CHECK(FMM_ALLOCATE(&items, s->n, "keys to sort"));
+  FMM_CHECK(FMM_ALLOCATE(&scratch, s->n, "scratch of the sort"));
+  FMM_CHECK(FMM_ALLOCATE(&s->keys, s->n, "Morton keys"));
+  for (int64_t i = 0; i < s->n; i++) items[i].row = (uint64_t)i;
+  FMM_CHECK(fmm_points_sort_items(items, scratch, frame, s->n, s->rows, threads));
+  for (int64_t i = 0; i < s->n; i++) s->keys[i] = items[i].key;
+done:
+  FMM_FREE(&items);
+  FMM_FREE(&scratch);
+  return status;
+}
+
 fmm_status fmm_sample_sort(fmm_sample *sample, const fmm_origin *o, double root_scale) {
   fmm_sample_set *s = sample->set;
   if (sample->root_scale == root_scale) return FMM_OK;
   sample->root_scale = 0;
   FMM_TRY(fmm_frame_make(&sample->frame, s[0].n, s[0].rows, s[1].n, s[1].rows, root_scale, o->threads));
-  for (int k = 0; k < 2 - o->same_points; k++) {
-    FMM_FREE(&s[k].keys);
-    FMM_TRY(fmm_points_keys(&s[k].keys, &sample->frame, s[k].n, s[k].rows, o->threads));
-  }
+  for (int k = 0; k < 2 - o->same_points; k++) FMM_TRY(sort_set(&s[k], &sample->frame, o->threads));
   sample->root_scale = root_scale;
   return FMM_OK;
 }

@@ -13,6 +13,7 @@ enum { FMM_SAMPLE_MOST = 1 << 17 };
 typedef struct fmm_origin {
   const char *distribution;
   const double *rows[2]; /* sources, targets; unused with a distribution */
+  fmm_frame frame;       /* of all of them, root scale 1; the same */
   int64_t n[2];
   int same_points, threads;
 } fmm_origin;
