@@ -43,6 +43,27 @@ enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4, ROOT = 3 };
 #include "kernels/fmm_pair_list.h"
 #undef FMM_PAIR_NAME
 #undef FMM_RSQRT
+/* The same with twice the root. */
+#define FMM_PAIR_NAME(name) open_twice_##name
+#define FMM_RSQRT(r2) rsqrt_refine_twice(r2, rsqrt_estimate(r2))
+#include "kernels/fmm_pair_list.h"
+#undef FMM_PAIR_NAME
+#undef FMM_RSQRT
+#define FMM_PAIR_NAME(name) guarded_twice_##name
+#define FMM_RSQRT(r2) where_not_zero(r2, rsqrt_refine_twice(r2, rsqrt_estimate(r2)))
+#include "kernels/fmm_pair_list.h"
+#undef FMM_PAIR_NAME
+#undef FMM_RSQRT
+#define FMM_PAIR_NAME(name) staged_open_twice_##name
+#define FMM_RSQRT(r2) rsqrt_refine_twice(normal[SQUARE], normal[ESTIMATE])
+#include "kernels/fmm_pair_list.h"
+#undef FMM_PAIR_NAME
+#undef FMM_RSQRT
+#define FMM_PAIR_NAME(name) staged_guarded_twice_##name
+#define FMM_RSQRT(r2) where_not_zero(normal[SQUARE], rsqrt_refine_twice(normal[SQUARE], normal[ESTIMATE]))
+#include "kernels/fmm_pair_list.h"
+#undef FMM_PAIR_NAME
+#undef FMM_RSQRT
 #define FMM_PAIR_NAME(name) rooted_##name
 #define FMM_RSQRT(r2) normal[ROOT]
 #include "kernels/fmm_pair_list.h"
@@ -56,7 +77,7 @@ enum { STAGED = 0 }; /* cores with it have larger schedulers: nothing gained, 8 
 enum { STAGED = 1 };
 #endif
 enum { MAX_VECTORS = 2, AHEAD = 4 };
-typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, staged; } shape;
+typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, staged, twice; } shape;
 
 /* Coordinates are doubles, int32 quanta whose differences are exact (single), or floats (coarse). */
 #ifdef FMM_SINGLE
@@ -92,15 +113,19 @@ VECTOR_FUNCTION lane_group load_group(const fmm_pair_call *call, int i) {
                       *(const coordinate_vector *)((const coordinate *)call->target[2] + i), vector_constant(3e38), {0}};
 }
 
-VECTOR_FUNCTION void add_sums(const fmm_pair_call *call, int i, int n, const fmm_vector *f) {
+/* What value k (0: a potential, else derivatives, in which the root is cubed) is to be multiplied with at its end. */
+VECTOR_FUNCTION fmm_vector of_twice(shape q, int k, fmm_vector sum) { return !q.twice ? sum : sum * vector_constant(k ? 0.125 : 0.5); }
+
+VECTOR_FUNCTION void add_sums(const fmm_pair_call *call, int i, shape q, const fmm_vector *f) {
 #pragma GCC unroll 28
-  for (int k = 0; k < n; k++) {
+  for (int k = 0; k < q.values * q.columns; k++) {
     double *sums = call->sums[k * call->sums_step] + i;
+    const fmm_vector sum = of_twice(q, k / q.columns, f[k]);
 #ifdef FMM_SINGLE
-    const union { fmm_vector all; half_vector half[2]; } parts = {f[k]};
+    const union { fmm_vector all; half_vector half[2]; } parts = {sum};
     for (int h = 0; h < 2; h++) *(double_vector *)(sums + h * LANES / 2) += __builtin_convertvector(parts.half[h], double_vector);
 #else
-    *(fmm_vector *)sums += f[k];
+    *(fmm_vector *)sums += sum;
 #endif
   }
 }
@@ -216,7 +241,7 @@ VECTOR_FUNCTION void sum_group(const fmm_pair_call *call, int i, int vectors, sh
     fmm_vector f[MAX_VECTORS][MAX_SUMS] = {{{0}}};
     sum_sources(call, j, end, params, q, pair, vectors, g, f);
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; v++) add_sums(call, i + v * LANES, q.values * q.columns, f[v]);
+    for (int v = 0; v < vectors; v++) add_sums(call, i + v * LANES, q, f[v]);
   }
 #pragma GCC unroll 2
   for (int v = 0; v < vectors; v++) store_tracking(call, i + v * LANES, &g[v], q.guarded);
@@ -236,9 +261,11 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
   (shape) {                                                                                                                       \
     .components = info_##name.components, .values = info_##name.outputs * (with_gradient ? 4 : 1), .takes_normals = info_##name.takes_normals, \
     .has_degree = info_##name.has_degree,                                                                                         \
-    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded, .staged = STAGED && info_##name.radial                                        \
+    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded, .staged = STAGED && info_##name.radial, .twice = DOUBLES(name)                 \
   }
-#define FORM(name, kind) (STAGED && info_##name.radial ? staged_##kind##_##name : kind##_##name)
+#define DOUBLES(name) (TWICE && info_##name.inverse_distance)
+#define FORM(name, kind)                                                                                                               \
+  (STAGED && info_##name.radial ? (DOUBLES(name) ? staged_##kind##_twice_##name : staged_##kind##_##name) : DOUBLES(name) ? kind##_twice_##name : kind##_##name)
 #define DEFINE_KERNELS(name, gradient)                                                                                             \
   static void name##_##gradient##_1(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 0), FORM(name, open)); }         \
   static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient, 0), FORM(name, open)); }         \
@@ -247,8 +274,10 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
   __attribute__((noinline)) static void name##_##gradient##_chunk(const fmm_pair_call *call) { sum_chunk_both(call, SHAPE(name, 1, gradient, 0), FORM(name, open)); } \
   static void name##_##gradient##_both(const fmm_pair_call *call) {                                                                         \
     const shape q = SHAPE(name, 1, gradient, 0);                                                                                   \
+    shape once = q;                                                                                                                \
+    once.twice = 0;                                                                                                                \
     if (MAX_VECTORS * (2 * q.values + 4) <= VECTOR_REGISTERS) sum_block_both(call, q, name##_##gradient##_chunk);                   \
-    else sum_block_batch(call, q, STAGED && info_##name.radial ? rooted_##name : open_##name);                                     \
+    else sum_block_batch(call, once, STAGED && info_##name.radial ? rooted_##name : open_##name);                                  \
   }
 #define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1)
 FMM_PAIR_LIST(DEFINE_PAIR)

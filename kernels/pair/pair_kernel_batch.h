@@ -90,12 +90,12 @@ VECTOR_FUNCTION void sum_batch_both(const fmm_pair_call *call, int64_t begin, in
 }
 
 /* Adds sums on LANES sources from the j-th on, [source][value], across lanes. */
-VECTOR_FUNCTION void add_lanes_both(const fmm_pair_call *call, int64_t j, int values, const fmm_vector *lanes) {
-  for (int k = 0; k < values; k++) {
+VECTOR_FUNCTION void add_lanes_both(const fmm_pair_call *call, int64_t j, shape q, const fmm_vector *lanes) {
+  for (int k = 0; k < q.values; k++) {
     fmm_vector rows[LANES];
 #pragma GCC unroll 16
-    for (int l = 0; l < LANES; l++) rows[l] = lanes[l * values + k];
-    fmm_vector sums = lane_sums(rows);
+    for (int l = 0; l < LANES; l++) rows[l] = lanes[l * q.values + k];
+    fmm_vector sums = of_twice(q, k, lane_sums(rows));
     for (int l = 0; l < LANES; l++) call->back[k][j + l] = sums[l];
   }
 }
@@ -107,7 +107,7 @@ VECTOR_FUNCTION void sum_lanes_both(const fmm_pair_call *call, int64_t begin, in
   for (int64_t k = (end - begin) * q.values; k < LANES * q.values; k++) back[k] = (fmm_vector){0};
   for (int64_t j = begin; j < end; j += BATCH)
     sum_batch_both(call, j, j + BATCH < end ? j + BATCH : end, vectors, params, q, pair, sums, back + (j - begin) * q.values, nearest);
-  add_lanes_both(call, begin, q.values, back);
+  add_lanes_both(call, begin, q, back);
 }
 
 VECTOR_FUNCTION void sum_block_batch(const fmm_pair_call *call, shape q, pair_function *pair) {
@@ -129,7 +129,7 @@ VECTOR_FUNCTION void sum_block_batch(const fmm_pair_call *call, shape q, pair_fu
     for (int i = 0; i < vectors; i++) {
       fmm_vector f[FMM_PAIR_MAX_VALUES];
       for (int k = 0; k < q.values; k++) f[k] = sums[k][i];
-      add_sums(call, i * LANES, q.values, f);
+      add_sums(call, i * LANES, q, f);
     }
 #endif
   }

@@ -50,7 +50,7 @@ VECTOR_FUNCTION void sum_group_both(const fmm_pair_call *call, int i, int vector
     fmm_vector f[MAX_VECTORS][MAX_SUMS] = {{{0}}};
     sum_sources_both(call, j, end, params, q, pair, vectors, g, f, t, sums);
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; v++) add_sums(call, i + v * LANES, q.values, f[v]);
+    for (int v = 0; v < vectors; v++) add_sums(call, i + v * LANES, q, f[v]);
   }
 #pragma GCC unroll 2
   for (int v = 0; v < vectors; v++) store_tracking(call, i + v * LANES, &g[v], 0);
@@ -63,7 +63,7 @@ VECTOR_FUNCTION void sum_chunk_both(const fmm_pair_call *call, shape q, pair_fun
   for (int64_t k = 0; k < padded * q.values; k++) sums[k] = (fmm_vector){0};
   for (; i + (MAX_VECTORS - 1) * LANES < call->n_targets; i += MAX_VECTORS * LANES) sum_group_both(call, i, MAX_VECTORS, q, pair, sums);
   for (; i < call->n_targets; i += LANES) sum_group_both(call, i, 1, q, pair, sums);
-  for (int64_t j = 0; j < padded; j += LANES) add_lanes_both(call, j, q.values, sums + j * q.values);
+  for (int64_t j = 0; j < padded; j += LANES) add_lanes_both(call, j, q, sums + j * q.values);
 }
 
 /* Calls `sum_chunk` for chunks of about equal size; it is a function of its own so that its loop has all registers. */

@@ -3,6 +3,8 @@
 #define FMM_SINGLE
 #include "kernels/pair/pair_kernel.h"
 
+#include <string.h>
+
 /* Rounding to an integer by adding 1.5 * 2^52, which all instruction sets can. */
 static void to_quanta(int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *out) {
   for (int64_t i = 0; i < n; i++) out[i] = (int32_t)((in[i] - centre) * quanta_per_unit + 0x1.8p52 - 0x1.8p52);
@@ -16,23 +18,40 @@ static void to_float(int64_t n, const double *in, double factor, float *out) {
   for (int64_t i = 0; i < n; i++) out[i] = (float)(in[i] * factor);
 }
 
+#if defined(FMM_SIMD_AVX512_BUILD)
+#define LESSER(a, b) ((double_vector)_mm512_min_pd((__m512d)(a), (__m512d)(b)))
+#define GREATER(a, b) ((double_vector)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
+#elif defined(FMM_SIMD_AVX2_BUILD)
+#define LESSER(a, b) ((double_vector)_mm256_min_pd((__m256d)(a), (__m256d)(b)))
+#define GREATER(a, b) ((double_vector)_mm256_max_pd((__m256d)(a), (__m256d)(b)))
+#else
+typedef int64_t integer_vector __attribute__((vector_size(VECTOR_BYTES)));
+#define CHOOSE(which, a, b) ((double_vector)(((integer_vector)(a) & (which)) | ((integer_vector)(b) & ~(which))))
+#define LESSER(a, b) CHOOSE((a) < (b), a, b)
+#define GREATER(a, b) CHOOSE((a) > (b), a, b)
+#endif
+
+/* Numbers that are not compare false and change nothing. */
 static void widen(int64_t n, const double *in, double range[2]) {
-  enum { PARTS = 8 }; /* independent, so that they become vectors */
-  double low[PARTS], high[PARTS];
-  for (int k = 0; k < PARTS; k++) low[k] = range[0], high[k] = range[1];
+  enum { PARTS = 2, LENGTH = VECTOR_BYTES / (int)sizeof(double) };
+  double_vector low[PARTS], high[PARTS];
+  for (int k = 0; k < PARTS; k++) low[k] = range[0] - (double_vector){0}, high[k] = range[1] - (double_vector){0};
   int64_t i = 0;
-  for (; i + PARTS <= n; i += PARTS)
+  for (; i + PARTS * LENGTH <= n; i += PARTS * LENGTH)
+#pragma GCC unroll 2
     for (int k = 0; k < PARTS; k++) {
-      low[k] = in[i + k] < low[k] ? in[i + k] : low[k];
-      high[k] = in[i + k] > high[k] ? in[i + k] : high[k];
+      double_vector v;
+      memcpy(&v, in + i + k * LENGTH, sizeof v);
+      low[k] = LESSER(v, low[k]), high[k] = GREATER(v, high[k]);
     }
-  for (; i < n; i++) {
-    low[0] = in[i] < low[0] ? in[i] : low[0];
-    high[0] = in[i] > high[0] ? in[i] : high[0];
+  low[0] = LESSER(low[1], low[0]), high[0] = GREATER(high[1], high[0]);
+  for (int l = 0; l < LENGTH; l++) {
+    range[0] = low[0][l] < range[0] ? low[0][l] : range[0];
+    range[1] = high[0][l] > range[1] ? high[0][l] : range[1];
   }
-  for (int k = 0; k < PARTS; k++) {
-    range[0] = low[k] < range[0] ? low[k] : range[0];
-    range[1] = high[k] > range[1] ? high[k] : range[1];
+  for (; i < n; i++) {
+    range[0] = in[i] < range[0] ? in[i] : range[0];
+    range[1] = in[i] > range[1] ? in[i] : range[1];
   }
 }
 

@@ -77,6 +77,16 @@ VECTOR_FUNCTION fmm_vector rsqrt_refine(fmm_vector r2, fmm_vector y) {
 }
 VECTOR_FUNCTION fmm_vector vector_rsqrt(fmm_vector r2) { return rsqrt_refine(r2, rsqrt_estimate(r2)); }
 
+/* TWICE: one Newton step that leaves twice the root, y (3 - r2 y^2), has an operation less. For sums that are powers of the root, which are divided by a
+ * power of two at their end. */
+#if (defined(FMM_SINGLE) || defined(FMM_REDUCED)) && (defined(FMM_SIMD_AVX2_BUILD) || (defined(FMM_SIMD_AVX512_BUILD) && !defined(FMM_COARSE)))
+enum { TWICE = 1 };
+VECTOR_FUNCTION fmm_vector rsqrt_refine_twice(fmm_vector r2, fmm_vector y) { return y * (vector_constant(3) - r2 * (y * y)); }
+#else
+enum { TWICE = 0 };
+VECTOR_FUNCTION fmm_vector rsqrt_refine_twice(fmm_vector r2, fmm_vector y) { return rsqrt_refine(r2, y); }
+#endif
+
 #if defined(FMM_SIMD_AVX512_BUILD) && defined(FMM_SINGLE)
 VECTOR_FUNCTION fmm_vector vector_min(fmm_vector a, fmm_vector b) { return (fmm_vector)_mm512_min_ps((__m512)a, (__m512)b); }
 #elif defined(FMM_SIMD_AVX2_BUILD) && defined(FMM_SINGLE)
