@@ -25,7 +25,7 @@ fmm_status fmm_allocate_bytes(void **pointer, size_t count, size_t size, const c
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
     return FMM_FAIL(FMM_ERR_MEMORY, "%s: %zu x %zu bytes is more than can be addressed; use fewer points", what, count, size);
   size_t total = (bytes + sizeof(header) + FMM_ALIGNMENT - 1) / FMM_ALIGNMENT * FMM_ALIGNMENT;
-  size_t alignment = total >= 2 * huge_page_bytes ? huge_page_bytes : FMM_ALIGNMENT;
+  size_t alignment = total >= huge_page_bytes ? huge_page_bytes : FMM_ALIGNMENT;
   header *h = NULL;
   if (number != atomic_load(&fail_at)) {
     if (alignment > FMM_ALIGNMENT) total = (total + alignment - 1) / alignment * alignment;

@@ -34,11 +34,16 @@ static fmm_status order_planes(fmm_setup *s, int outputs, int columns, int gradi
   return FMM_OK;
 }
 
+/* Whether the device does everything and delivers to the caller; without sources or targets nobody does. */
+static int is_all_on_gpu(const fmm_setup *s) { return fmm_dispatch_uses(s, FMM_DEVICE_GPU) && !fmm_dispatch_uses(s, FMM_DEVICE_CPU) && !s->tree.n_clusters; }
+
+/* On the host, where it takes part. */
 static fmm_status reserve_arrays(fmm_setup *s, const fmm_plan *plan) {
   const fmm_pair_info *info = plan->pair->info;
   int columns = plan->options.n_columns;
   s->n_density_planes = info->components * columns;
   s->n_result_planes = info->outputs * columns * (plan->options.gradient ? 4 : 1);
+  if (is_all_on_gpu(s)) return FMM_OK;
   size_t expansion = s->far_field ? (size_t)s->tree.n_boxes * (size_t)columns * (size_t)s->operators->n : 0;
   int threads = plan->threads;
   FMM_TRY(fmm_team_allocate(&s->density, (size_t)s->n_density_planes, (size_t)s->tree.sources.n, threads, "sorted densities"));
@@ -181,8 +186,10 @@ static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan, const fmm_precisio
   if (status == FMM_OK || plan->options.schedule != FMM_SCHEDULE_AUTO || (status != FMM_ERR_MEMORY && status != FMM_ERR_DEVICE)) return status;
   fmm_cost_table_forbid(&s->costs, FMM_DEVICE_GPU, status == FMM_ERR_MEMORY ? "the GPU's memory, or the cap on it, is not enough" : "the GPU failed when the plan was made");
   FMM_TRY(fmm_schedule_choose(&s->costs, precisions, FMM_SCHEDULE_AUTO, &s->assignment, &s->makespan));
+  const int had_arrays = !is_all_on_gpu(s);
   fmm_dispatch_split(s);
   release_state(s);
+  if (!had_arrays) FMM_TRY(reserve_arrays(s, plan));
   FMM_TRY(fill_state(s, plan));
   return fmm_setup_gpu_create(s, plan);
 }

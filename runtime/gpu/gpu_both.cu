@@ -14,6 +14,7 @@ struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; int3
 struct tables {
   const fmm_tree *tree;
   const fmm_rows *u;
+  char *memory;    /* of all that follow but tiles and joints */
   leaf *of;        /* row */
   int32_t *row_of; /* box; -1: none */
   int32_t *mate;   /* entry: whose sum it is, ALONE or ITS, or MINE: the entry of its leaf's row that is this row's leaf */
@@ -149,30 +150,43 @@ void fill_row(const tables *t, fmm_cuda_sums *s, int32_t row) {
   if (t->parts[row]) s->joint[t->joints[row]] = fmm_cuda_joint{l->first, t->values[row], (int32_t)l->count, (int32_t)t->parts[row]};
 }
 
+/* An array in the one piece of memory that all work arrays share: many small ones take the system longer to map than their use. */
+template <typename T>
+void place(char *memory, size_t *used, T **array, int64_t count) {
+  *array = memory ? (T *)(memory + *used) : NULL;
+  *used += ((size_t)count * sizeof(T) + FMM_ALIGNMENT - 1) / FMM_ALIGNMENT * FMM_ALIGNMENT;
+}
+
+/* Returns the bytes; memory NULL: only these. */
+size_t lay_out(tables *t, char *memory) {
+  const int64_t rows = t->u->n_rows;
+  size_t used = 0;
+  place(memory, &used, &t->of, rows);
+  place(memory, &used, &t->row_of, t->tree->n_boxes);
+  place(memory, &used, &t->mate, t->u->n_entries);
+  place(memory, &used, &t->link, t->u->n_entries);
+  place(memory, &used, &t->turn, t->u->n_entries + rows);
+  place(memory, &used, &t->parts, rows);
+  place(memory, &used, &t->mates, rows + 1);
+  place(memory, &used, &t->chunks, rows + 1);
+  place(memory, &used, &t->values, rows + 1);
+  return used;
+}
+
 fmm_status allocate(tables *t) {
-  int64_t rows = t->u->n_rows, **const before[] = {&t->mates, &t->chunks, &t->tiles, &t->joints, &t->values};
-  FMM_TRY(FMM_ALLOCATE(&t->of, rows, "leaves of GPU tiles"));
-  FMM_TRY(FMM_ALLOCATE(&t->row_of, t->tree->n_boxes, "rows of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&t->mate, t->u->n_entries, "pairs of leaves"));
-  FMM_TRY(FMM_ALLOCATE(&t->link, t->u->n_entries, "pairs of leaves"));
-  FMM_TRY(FMM_ALLOCATE(&t->turn, t->u->n_entries + rows, "pairs of leaves"));
-  FMM_TRY(FMM_ALLOCATE(&t->parts, rows, "pairs of leaves"));
-  for (int i = 0; i < 5; i++) FMM_TRY(FMM_ALLOCATE_ZERO(before[i], rows + 1, "GPU tile offsets"));
+  const int64_t rows = t->u->n_rows;
+  FMM_TRY(FMM_ALLOCATE(&t->memory, lay_out(t, NULL), "pairs of leaves"));
+  FMM_TRY(FMM_ALLOCATE(&t->tiles, rows + 1, "GPU tile offsets"));
+  FMM_TRY(FMM_ALLOCATE(&t->joints, rows + 1, "GPU tile offsets"));
+  lay_out(t, t->memory);
+  t->mates[0] = t->chunks[0] = t->values[0] = t->tiles[0] = t->joints[0] = 0;
   return FMM_OK;
 }
 
 void release(tables *t) {
-  FMM_FREE(&t->of);
-  FMM_FREE(&t->row_of);
-  FMM_FREE(&t->mate);
-  FMM_FREE(&t->link);
-  FMM_FREE(&t->turn);
-  FMM_FREE(&t->parts);
-  FMM_FREE(&t->mates);
-  FMM_FREE(&t->chunks);
+  FMM_FREE(&t->memory);
   FMM_FREE(&t->tiles);
   FMM_FREE(&t->joints);
-  FMM_FREE(&t->values);
 }
 
 /* The row's part in its own entries' links. */

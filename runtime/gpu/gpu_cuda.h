@@ -184,6 +184,7 @@ struct fmm_gpu_plan {
   void *first, *arena;               /* on the device: what is known before the host's tables are made, and the rest */
   size_t available, first_bytes, arena_bytes, host_bytes, spectrum_bytes; /* available: for both together */
   char *stage;                       /* page-locked: densities, results and the report, one after the other */
+  size_t stage_bytes;                /* before the report */
   int stage_allocated, stage_registered; /* it is the library's own memory, and locked; else the driver's */
   double *stage_in, *stage_out;      /* in it; NULL: not needed */
   double began_s;                    /* its making */
@@ -364,7 +365,7 @@ void fmm_cuda_tables_jobs(fmm_cuda_setup *setup, fmm_job jobs[FMM_CUDA_TABLES_JO
 /* Those that bring to the device what needs no table, and lock the memory of the stage (runtime/gpu/gpu_upload.cu). */
 void fmm_cuda_upload_jobs(fmm_cuda_setup *setup, fmm_job jobs[FMM_CUDA_UPLOAD_JOBS]);
 /* The tables, when both are there. All is on the device when it returns, whatever has become of it. */
-fmm_status fmm_cuda_upload_tables(const fmm_cuda_setup *setup);
+fmm_status fmm_cuda_upload_tables(fmm_cuda_setup *setup);
 void fmm_cuda_stage_free(fmm_gpu_plan *plan);
 void fmm_cuda_tables_free(fmm_cuda_tables *tables);
 /* U's host tables anew, for sums in one direction: there is no room for the others'. */

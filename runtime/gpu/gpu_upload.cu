@@ -1,14 +1,31 @@
 /* What a device plan's making brings to the device. Large arrays are page-locked where they lie, copied by the device while other jobs go on, and unlocked: an H200's host locks
  * and unlocks 30 GB/s of memory that has been touched, copies 55 GB/s of it, and 7 GB/s of memory that is not locked. Points and operators go while the host's tables are made
- * (runtime/jobs.h), the tables when they are. The stage, through which an execution's densities and results go, is memory of the library's own that the team touches and one
- * call locks: the driver's own allocation of locked memory takes six times as long, and whoever else calls the driver waits for it. */
+ * (runtime/jobs.h), the tables when they are, by way of the stage. The stage, through which an execution's densities and results go, is memory of the library's own that the team
+ * touches and one call locks: the driver's own allocation of locked memory takes six times as long, and whoever else calls the driver waits for it. Calls of the driver wait for
+ * one another and for what locks memory, so that few large copies are made instead of many small ones. */
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { LEAST_LOCKED = 1 << 20 /* bytes */, MOST_LOCKED = 64, MATRICES = 20, MATRIX_JOBS = 4, TOUCHED = 1 << 18 /* bytes at once */ };
+enum { LEAST_LOCKED = 1 << 20 /* bytes */, MOST_LOCKED = 64, MATRICES = 20, MATRIX_JOBS = 4, TOUCHED = 1 << 18 /* bytes at once */, TOGETHER = 1 << 23 /* bytes of a copy */, LINE = 256 };
 
-/* Copies on their way. */
-struct sending { cudaStream_t stream; int n_locked; void *locked[MOST_LOCKED]; };
+/* Copies on their way; room: locked memory, of which `left` bytes are free. */
+struct sending { cudaStream_t stream; int n_locked; void *locked[MOST_LOCKED]; char *room; size_t left; };
+
+/* By the whole team. */
+void copy(char *to, const char *from, size_t bytes) {
+#pragma omp taskloop grainsize(1)
+  for (size_t at = 0; at < bytes; at += TOUCHED) memcpy(to + at, from + at, bytes - at < TOUCHED ? bytes - at : TOUCHED);
+}
+
+/* Through the room, if there is enough of it: returns where the copy is, else NULL. */
+const void *take_room(sending *s, const void *from, size_t bytes) {
+  char *at = s->room;
+  const size_t padded = (bytes + LINE - 1) / LINE * LINE;
+  if (padded > s->left) return NULL;
+  copy(at, (const char *)from, bytes);
+  s->room += padded, s->left -= padded;
+  return at;
+}
 
 /* What the driver will not lock (a message-passing library has locked it before, or the platform cannot) is not locked; then it is copied as it is. */
 cudaError_t lock(void *memory, size_t bytes, int *locked) {
@@ -21,12 +38,13 @@ template <typename T>
 fmm_status send(sending *s, T *d_to, const T *from, int64_t count) {
   const size_t bytes = (size_t)(count > 0 ? count : 0) * sizeof(T);
   if (bytes == 0) return FMM_OK;
-  if (bytes >= LEAST_LOCKED && s->n_locked < MOST_LOCKED) {
+  const void *in_room = take_room(s, from, bytes);
+  if (!in_room && bytes >= LEAST_LOCKED && s->n_locked < MOST_LOCKED) {
     int locked = 0;
     CUDA_TRY(lock((void *)from, bytes, &locked));
     if (locked) s->locked[s->n_locked++] = (void *)from;
   }
-  CUDA_TRY(cudaMemcpyAsync((void *)d_to, from, bytes, cudaMemcpyHostToDevice, s->stream));
+  CUDA_TRY(cudaMemcpyAsync((void *)d_to, in_room ? in_room : from, bytes, cudaMemcpyHostToDevice, s->stream));
   return FMM_OK;
 }
 
@@ -64,15 +82,15 @@ fmm_status send_points(const fmm_gpu_plan *p, const fmm_tree *tree, sending *to)
 fmm_status points_job(void *context) {
   const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
   fmm_cuda_on_device on(j->plan->device);
-  sending s = {j->plan->stream[FMM_CUDA_IN], 0, {}};
+  sending s = {j->plan->stream[FMM_CUDA_IN], 0, {}, NULL, 0};
   return end_sending(&s, send_points(j->plan, j->state->tree, &s));
 }
 
 fmm_status stage_job(void *context) {
   fmm_gpu_plan *p = ((const fmm_cuda_setup *)context)->plan;
-  const size_t line = 256, in = p->densities_from_host ? (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double) : 0;
+  const size_t in = p->densities_from_host ? (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double) : 0;
   const size_t out = p->results_to_host ? (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double) : 0;
-  const size_t out_begin = (in + line - 1) / line * line, report_begin = out_begin + (out + line - 1) / line * line, bytes = report_begin + FMM_CUDA_N_REPORT * sizeof *p->report;
+  const size_t out_begin = (in + LINE - 1) / LINE * LINE, report_begin = out_begin + (out + LINE - 1) / LINE * LINE, bytes = report_begin + FMM_CUDA_N_REPORT * sizeof *p->report;
   int alike = 0; /* whether kernels may write registered memory where the host sees it */
   fmm_cuda_on_device on(p->device);
   CUDA_TRY(cudaDeviceGetAttribute(&alike, cudaDevAttrCanUseHostPointerForRegisteredMem, p->device));
@@ -91,6 +109,7 @@ fmm_status stage_job(void *context) {
   if (in) p->stage_in = (double *)p->stage;
   if (out) p->stage_out = (double *)(p->stage + out_begin);
   p->report = (unsigned long long *)(p->stage + report_begin);
+  p->stage_bytes = report_begin;
   p->host_bytes = in + out;
   return FMM_OK;
 }
@@ -106,33 +125,38 @@ matrix matrix_of(const fmm_gpu_plan *p, const fmm_cuda_operators *d, int i) {
   return down ? matrix{FMM_OPERATOR_L2L, octant, d->d_l2l + octant * size} : matrix{FMM_OPERATOR_M2M, octant, d->d_m2m + octant * size};
 }
 
-/* Padded and by tiles. scratch: n * n and m_pad * k_pad doubles. */
-fmm_status send_matrix(const fmm_gpu_plan *p, const fmm_operators *o, int level, const matrix *m, double *scratch) {
+/* Padded and by tiles. dense: n * n. */
+fmm_status make_matrix(const fmm_gpu_plan *p, const fmm_operators *o, int level, const matrix *m, double *dense, double *padded) {
   const int64_t n = p->n, size = (int64_t)p->m_pad * p->k_pad;
-  double *padded = scratch + n * n;
-  FMM_TRY(fmm_operators_dense(o, &o->level[level], m->kind, m->octant, scratch));
+  FMM_TRY(fmm_operators_dense(o, &o->level[level], m->kind, m->octant, dense));
   memset(padded, 0, (size_t)size * sizeof(double));
   for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++) padded[fmm_cuda_tile_place(i, j, p->k_pad)] = scratch[i * n + j];
-  CUDA_TRY(cudaMemcpy(m->d_to, padded, (size_t)size * sizeof(double), cudaMemcpyHostToDevice));
+    for (int j = 0; j < n; j++) padded[fmm_cuda_tile_place(i, j, p->k_pad)] = dense[i * n + j];
   return FMM_OK;
 }
 
-/* Every MATRIX_JOBS-th, from this one on. */
-fmm_status send_matrices(const fmm_cuda_setup *setup, int first) {
+/* A quarter of a level's matrices, of one side, which lie one behind the other on the device. */
+fmm_status send_matrices(const fmm_cuda_setup *setup, int quarter) {
+  enum { OF_JOB = MATRICES / MATRIX_JOBS };
   const fmm_gpu_plan *p = setup->plan;
-  double *scratch = NULL;
+  const int64_t n = p->n, size = (int64_t)p->m_pad * p->k_pad;
+  const int first = quarter * OF_JOB, end = first + OF_JOB, at_once = TOGETHER / (8 * size) < 1 ? 1 : TOGETHER / (8 * size) > OF_JOB ? OF_JOB : (int)(TOGETHER / (8 * size));
+  double *dense = NULL;
   fmm_status status = FMM_OK;
   if (!fmm_cuda_has_far(p)) return FMM_OK;
   fmm_cuda_on_device on(p->device);
-  FMM_CHECK(FMM_ALLOCATE(&scratch, (int64_t)p->n * p->n + (int64_t)p->m_pad * p->k_pad, "dense operators"));
+  FMM_CHECK(FMM_ALLOCATE(&dense, n * n + at_once * size, "dense operators"));
   for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++)
-    for (int i = first; i < MATRICES; i += MATRIX_JOBS) {
-      const matrix m = matrix_of(p, &p->op[l], i);
-      if (m.d_to) FMM_CHECK(send_matrix(p, setup->state->operators, l, &m, scratch));
+    for (int i = first; i < end && matrix_of(p, &p->op[l], first).d_to; i += at_once) {
+      const int count = end - i < at_once ? end - i : at_once;
+      for (int k = 0; k < count; k++) {
+        const matrix m = matrix_of(p, &p->op[l], i + k);
+        FMM_CHECK(make_matrix(p, setup->state->operators, l, &m, dense, dense + n * n + k * size));
+      }
+      FMM_CHECK(CUDA_CHECKED(cudaMemcpy(matrix_of(p, &p->op[l], i).d_to, dense + n * n, (size_t)(count * size) * sizeof(double), cudaMemcpyHostToDevice)));
     }
 done:
-  FMM_FREE(&scratch);
+  FMM_FREE(&dense);
   return status;
 }
 fmm_status matrices_job_0(void *context) { return send_matrices((const fmm_cuda_setup *)context, 0); }
@@ -140,25 +164,27 @@ fmm_status matrices_job_1(void *context) { return send_matrices((const fmm_cuda_
 fmm_status matrices_job_2(void *context) { return send_matrices((const fmm_cuda_setup *)context, 2); }
 fmm_status matrices_job_3(void *context) { return send_matrices((const fmm_cuda_setup *)context, 3); }
 
-/* The transforms by planes kz, a plane at a time. */
+/* The transforms by planes kz, a few planes at a time. */
 fmm_status transforms_job(void *context) {
   const fmm_cuda_setup *setup = (const fmm_cuda_setup *)context;
   const fmm_gpu_plan *p = setup->plan;
   const fmm_operators *o = setup->state->operators;
   const int L = p->grid, E = p->equivalents;
-  const int64_t plane = (int64_t)L * L * E * E * 343;
+  const int64_t plane = (int64_t)L * L * E * E * 343, most = TOGETHER / (16 * plane);
+  const int at_once = most < 1 ? 1 : most < p->order ? (int)most : p->order;
   double *full = NULL;
   fmm_status status = FMM_OK;
   if (p->v_rows == 0) return FMM_OK;
   fmm_cuda_on_device on(p->device);
-  FMM_CHECK(FMM_ALLOCATE(&full, 2 * plane, "M2L transforms for the GPU"));
+  FMM_CHECK(FMM_ALLOCATE(&full, 2 * plane * at_once, "M2L transforms for the GPU"));
   for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++)
-    for (int kz = 0; kz < p->order; kz++) {
+    for (int kz = 0; kz < p->order; kz += at_once) {
+      const int planes = p->order - kz < at_once ? p->order - kz : at_once;
 #pragma omp taskloop grainsize(8)
-      for (int xy = 0; xy < L * L; xy++)
+      for (int i = 0; i < planes * L * L; i++)
         for (int k = 0; k < E * E; k++)
-          fmm_m2l_gather(o, &o->level[l], xy / L, xy % L, kz, k / E, k % E, (double(*)[2])(full + 2 * ((int64_t)xy * E * E + k) * 343));
-      FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->op[l].d_m2l + kz * plane, full, (size_t)plane * sizeof(double2), cudaMemcpyHostToDevice)));
+          fmm_m2l_gather(o, &o->level[l], i % (L * L) / L, i % L, kz + i / (L * L), k / E, k % E, (double(*)[2])(full + 2 * ((int64_t)i * E * E + k) * 343));
+      FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->op[l].d_m2l + kz * plane, full, (size_t)(planes * plane) * sizeof(double2), cudaMemcpyHostToDevice)));
     }
 done:
   FMM_FREE(&full);
@@ -213,9 +239,18 @@ void fmm_cuda_upload_jobs(fmm_cuda_setup *context, fmm_job jobs[FMM_CUDA_UPLOAD_
   memcpy(jobs, all, sizeof all);
 }
 
-fmm_status fmm_cuda_upload_tables(const fmm_cuda_setup *setup) {
-  sending s = {setup->plan->stream[FMM_CUDA_FAR], 0, {}};
-  return end_sending(&s, send_tables(setup->plan, setup->tables, setup->state, &s));
+/* The stage is not in use yet. */
+static fmm_status tables_job(void *context) {
+  const fmm_cuda_setup *setup = (const fmm_cuda_setup *)context;
+  fmm_gpu_plan *p = setup->plan;
+  fmm_cuda_on_device on(p->device);
+  sending s = {p->stream[FMM_CUDA_FAR], 0, {}, p->stage, p->stage_bytes};
+  return end_sending(&s, send_tables(p, setup->tables, setup->state, &s));
+}
+
+fmm_status fmm_cuda_upload_tables(fmm_cuda_setup *setup) {
+  fmm_job job = {"the tables' upload", tables_job, setup, 0, 0};
+  return fmm_jobs_run(&job, 1, setup->plan->threads);
 }
 
 void fmm_cuda_stage_free(fmm_gpu_plan *p) {
