@@ -66,12 +66,14 @@ earlier_check() { # but for its times
 kernels_of_one() {
   ncu --clock-control none --csv --metrics gpu__time_duration.sum "$b" "$@" runs=1 samples=0 2>/dev/null | python3 -c '
 import csv, re, sys
-rows = [r for r in csv.reader(sys.stdin) if len(r) > 10]
+rows = list(csv.reader(sys.stdin)) # lines of the program among them
+rows = rows[next(i for i, r in enumerate(rows) if "Kernel Name" in r):]
 name, unit, value = (rows[0].index(k) for k in ("Kernel Name", "Metric Unit", "Metric Value"))
 total = {}
 scale = {"ns": 1e-3, "us": 1, "ms": 1e3, "nsecond": 1e-3, "usecond": 1, "msecond": 1e3}
 inside = False
 for r in rows[1:]:
+    if len(r) != len(rows[0]): continue
     kernel = re.split("[<(]", re.sub(r"<unnamed>::|\(anonymous namespace\)::|^void ", "", r[name]))[0]
     if kernel == "deliver": break
     if inside:
