@@ -2,14 +2,17 @@
  * making lists). A uniform tree changes with q in factors of 8 only, while s between 1 and 2 makes the number of boxes an edge nearly
  * continuous; on other points q acts smoothly and s little. So: walk q by factors of 2 at s = 1 until it gets no better, then try three scales
  * and the neighbours of the best, then refine q by factors of sqrt 2 at the best scale. Where 2 q gave the same tree as q, boxes of larger scales would be
- * split at q but not at 4 q: then scales are walked up at 4 q, and, if that gained nothing, down at q. Every pair is estimated once. */
+ * split at q but not at 4 q: then scales are walked up at 4 q, and, if that gained nothing, down at q.
+ * Where schedules of both devices are about as fast as one another, each is best on a tree of its own, and the smallest over all of them has several valleys: so for each that
+ * came near the best on another tree the same search is made again. Every pair is estimated once, for all schedules. */
 #include <limits.h>
 #include <math.h>
 
 #include "sched/sched.h"
 
 static const double worthwhile = 0.99; /* a gain of 1 % is worth another estimate */
-enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14 };
+static const double near_best = 1.25;  /* schedules that get a search of their own */
+enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14, ASKED = 0, GOALS = 1 + FMM_MAX_SCHEDULES };
 
 typedef struct search {
   const fmm_machine *machine;
@@ -18,37 +21,69 @@ typedef struct search {
   fmm_schedule_kind kind;
   fmm_count_estimate *estimate;
   void *context;
-  int n;
-  struct { int leaf_size; double root_scale, seconds; } seen[FMM_MAX_ESTIMATES];
+  int n, goal;       /* what is being minimised: what was ASKED for, or the schedules after it one by one */
+  struct { int leaf_size; double root_scale, seconds[GOALS]; } seen[FMM_MAX_ESTIMATES];
   fmm_counts counts; /* of the latest estimate */
-  fmm_tuned best;
+  fmm_tuned best[GOALS];
+  struct { int leaf_size; double root_scale, seconds; } at; /* the goal's best since its search began */
 } search;
 
-static fmm_status price(const search *s, const fmm_counts *counts, fmm_tuned *tuned) {
+static fmm_status price(const search *s, const fmm_cost_table *costs, fmm_tuned *tuned) {
+  return fmm_schedule_choose(costs, s->precisions, s->kind, &tuned->assignment, &tuned->makespan);
+}
+
+/* The latest candidate for this goal. */
+static void keep(search *s, int goal, const fmm_tuned *candidate) {
+  const double seconds = candidate->makespan.seconds;
+  s->seen[s->n].seconds[goal] = seconds;
+  if (s->n == 0 || seconds < s->best[goal].makespan.seconds) s->best[goal] = *candidate;
+}
+
+static void keep_each_schedule(search *s, const fmm_cost_table *costs, fmm_tuned *candidate) {
+  fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES];
+  int n = fmm_schedule_evaluate_all(costs, s->precisions, outcome);
+  for (int i = 0; i < FMM_MAX_SCHEDULES; i++) {
+    const int runs = i < n && outcome[i].makespan.feasible;
+    if (runs) candidate->assignment = outcome[i].assignment, candidate->makespan = outcome[i].makespan;
+    else candidate->makespan.seconds = INFINITY;
+    keep(s, ASKED + 1 + i, candidate);
+  }
+}
+
+static int find_seen(const search *s, int leaf_size, double root_scale) {
+  int i = 0;
+  while (i < s->n && (s->seen[i].leaf_size != leaf_size || s->seen[i].root_scale != root_scale)) i++;
+  return i;
+}
+
+static fmm_status see(search *s, int leaf_size, double root_scale) {
+  fmm_tuned candidate = {.leaf_size = leaf_size, .root_scale = root_scale};
   fmm_cost_table costs;
-  fmm_cost_table_make(s->machine, counts, s->pair, &costs);
-  return fmm_schedule_choose(&costs, s->precisions, s->kind, &tuned->assignment, &tuned->makespan);
+  FMM_TRY(s->estimate(s->context, leaf_size, root_scale, &s->counts));
+  fmm_cost_table_make(s->machine, &s->counts, s->pair, &costs);
+  FMM_TRY(price(s, &costs, &candidate));
+  s->seen[s->n].leaf_size = leaf_size, s->seen[s->n].root_scale = root_scale;
+  keep(s, ASKED, &candidate);
+  if (s->kind == FMM_SCHEDULE_AUTO) keep_each_schedule(s, &costs, &candidate);
+  s->n++;
+  return FMM_OK;
 }
 
 /* *seconds of this candidate, estimated unless seen; INFINITY when no estimate is left. Keeps the best. */
 static fmm_status try_candidate(search *s, int leaf_size, double root_scale, double *seconds) {
-  for (int i = 0; i < s->n; i++)
-    if (s->seen[i].leaf_size == leaf_size && s->seen[i].root_scale == root_scale) return *seconds = s->seen[i].seconds, FMM_OK;
+  const int i = find_seen(s, leaf_size, root_scale);
   *seconds = INFINITY;
-  if (s->n == FMM_MAX_ESTIMATES) return FMM_OK;
-  fmm_tuned candidate = {.leaf_size = leaf_size, .root_scale = root_scale};
-  FMM_TRY(s->estimate(s->context, leaf_size, root_scale, &s->counts));
-  FMM_TRY(price(s, &s->counts, &candidate));
-  *seconds = candidate.makespan.seconds;
-  s->seen[s->n].leaf_size = leaf_size, s->seen[s->n].root_scale = root_scale, s->seen[s->n++].seconds = *seconds;
-  if (s->n == 1 || *seconds < s->best.makespan.seconds) s->best = candidate;
+  if (i == FMM_MAX_ESTIMATES) return FMM_OK;
+  if (i == s->n) FMM_TRY(see(s, leaf_size, root_scale));
+  *seconds = s->seen[i].seconds[s->goal];
+  if (*seconds < s->at.seconds) s->at.leaf_size = leaf_size, s->at.root_scale = root_scale, s->at.seconds = *seconds;
   return FMM_OK;
 }
 
 /* From the best leaf size by a factor, as long as it gets better by something worthwhile. */
 static fmm_status walk(search *s, double factor, double root_scale) {
-  double here = s->best.makespan.seconds, next;
-  for (double q = s->best.leaf_size * factor; q >= SMALLEST_LEAF && q <= LARGEST_LEAF; q *= factor) {
+  double here = s->at.seconds, next;
+  for (double q = s->at.leaf_size * factor; q >= SMALLEST_LEAF && q <= LARGEST_LEAF; q *= factor) {
     FMM_TRY(try_candidate(s, (int)lround(q), root_scale, &next));
     if (!(next < worthwhile * here)) break;
     here = next;
@@ -60,14 +95,14 @@ static fmm_status search_leaf_sizes(search *s, double root_scale) {
   double seconds;
   FMM_TRY(try_candidate(s, FIRST_LEAF_SIZE, root_scale, &seconds));
   FMM_TRY(walk(s, 2, root_scale));
-  if (s->best.leaf_size == FIRST_LEAF_SIZE) FMM_TRY(walk(s, 0.5, root_scale));
+  if (s->at.leaf_size == FIRST_LEAF_SIZE) FMM_TRY(walk(s, 0.5, root_scale));
   return FMM_OK;
 }
 
 /* Whether twice the best leaf size was found to take the same time, as the same tree does. */
 static int is_flat_above_best(const search *s) {
   for (int i = 0; i < s->n; i++)
-    if (s->seen[i].leaf_size == 2 * s->best.leaf_size && fabs(s->seen[i].seconds - s->best.makespan.seconds) <= 1e-3 * s->best.makespan.seconds) return 1;
+    if (s->seen[i].leaf_size == 2 * s->at.leaf_size && fabs(s->seen[i].seconds[s->goal] - s->at.seconds) <= 1e-3 * s->at.seconds) return 1;
   return 0;
 }
 
@@ -82,7 +117,7 @@ static fmm_status try_scale(search *s, int leaf_size, int eighth, scale *best) {
 
 /* Larger scales of the same boxes, from the smallest on, as long as it gets better; if none was, smaller boxes, which fill from the largest scale on. */
 static fmm_status walk_scales(search *s, int leaf_size, scale *best) {
-  *best = (scale){4 * leaf_size, 0, s->best.makespan.seconds};
+  *best = (scale){4 * leaf_size, 0, s->at.seconds};
   for (int eighth = 2; eighth <= 6 && best->eighth == eighth - 2; eighth += 2) FMM_TRY(try_scale(s, 4 * leaf_size, eighth, best));
   if (best->eighth > 0) return FMM_OK;
   for (int eighth = 6; eighth >= 2 && (best->eighth == (eighth + 2) % 8); eighth -= 2) FMM_TRY(try_scale(s, leaf_size, eighth, best));
@@ -91,7 +126,7 @@ static fmm_status walk_scales(search *s, int leaf_size, scale *best) {
 
 /* Three scales a quarter of the range apart, then the neighbours of the best of them. */
 static fmm_status search_scales(search *s) {
-  const int leaf_size = s->best.leaf_size;
+  const int leaf_size = s->at.leaf_size;
   scale best = {.seconds = INFINITY};
   if (is_flat_above_best(s)) FMM_TRY(walk_scales(s, leaf_size, &best));
   else
@@ -112,26 +147,41 @@ static fmm_status try_one_leaf(search *s, double root_scale) {
   u->pairs = (double)c->n_sources * (double)c->n_targets, u->flops = u->pairs * fmm_pair_flops(s->pair, c->gradient, c->n_columns), u->entries = 1;
   fmm_counts_add_up(&direct);
   fmm_tuned candidate;
+  fmm_cost_table costs;
   double seconds;
-  FMM_TRY(price(s, &direct, &candidate));
-  if (!(candidate.makespan.seconds < s->best.makespan.seconds)) return FMM_OK;
+  fmm_cost_table_make(s->machine, &direct, s->pair, &costs);
+  FMM_TRY(price(s, &costs, &candidate));
+  if (!(candidate.makespan.seconds < s->best[ASKED].makespan.seconds)) return FMM_OK;
   if (s->n == FMM_MAX_ESTIMATES) s->n--;
   return try_candidate(s, (int)larger, root_scale, &seconds);
+}
+
+static fmm_status search_for(search *s, int goal, int leaf_size, double root_scale) {
+  double first_scale = root_scale > 0 ? root_scale : 1, seconds;
+  s->goal = goal, s->at.seconds = INFINITY;
+  if (leaf_size > 0) FMM_TRY(try_candidate(s, leaf_size, first_scale, &seconds));
+  else FMM_TRY(search_leaf_sizes(s, first_scale));
+  if (!(root_scale > 0)) FMM_TRY(search_scales(s));
+  if (leaf_size > 0) return FMM_OK;
+  FMM_TRY(walk(s, M_SQRT2, s->at.root_scale));
+  return walk(s, M_SQRT1_2, s->at.root_scale);
+}
+
+/* Whether a schedule came near the best, on another tree. */
+static int is_near(const search *s, int goal) {
+  const fmm_tuned *own = &s->best[goal], *all = &s->best[ASKED];
+  return own->makespan.seconds < near_best * all->makespan.seconds && (own->leaf_size != all->leaf_size || own->root_scale != all->root_scale);
 }
 
 fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision_sets *precisions, fmm_schedule_kind kind, int leaf_size,
                     double root_scale, fmm_count_estimate *estimate, void *context, fmm_tuned *best) {
   search s = {.machine = machine, .pair = pair, .precisions = precisions, .kind = kind, .estimate = estimate, .context = context};
-  double first_scale = root_scale > 0 ? root_scale : 1, seconds;
-  if (leaf_size > 0) FMM_TRY(try_candidate(&s, leaf_size, first_scale, &seconds));
-  else FMM_TRY(search_leaf_sizes(&s, first_scale));
-  if (!(root_scale > 0)) FMM_TRY(search_scales(&s));
-  if (leaf_size <= 0) {
-    FMM_TRY(walk(&s, M_SQRT2, s.best.root_scale));
-    FMM_TRY(walk(&s, M_SQRT1_2, s.best.root_scale));
-    FMM_TRY(try_one_leaf(&s, first_scale));
-  }
-  s.best.n_estimates = s.n;
-  *best = s.best;
+  FMM_TRY(search_for(&s, ASKED, leaf_size, root_scale));
+  for (int goal = ASKED + 1; kind == FMM_SCHEDULE_AUTO && goal < GOALS; goal++)
+    if (is_near(&s, goal)) FMM_TRY(search_for(&s, goal, leaf_size, root_scale));
+  s.goal = ASKED;
+  if (leaf_size <= 0) FMM_TRY(try_one_leaf(&s, root_scale > 0 ? root_scale : 1));
+  s.best[ASKED].n_estimates = s.n;
+  *best = s.best[ASKED];
   return FMM_OK;
 }
