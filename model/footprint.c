@@ -161,9 +161,10 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
     if (gpu_fraction[FMM_PHASE_UP] < 1) f.workspace += level_workspace(&what, threads);
     if (gpu_fraction[FMM_PHASE_DOWN] < 1) f.workspace += level_workspace(&what, threads);
   }
-  f.host = f.points + f.tree + f.lists + f.planes + f.expansions + f.operators + f.workspace;
   double on_gpu = 0;
   for (int phase = 0; phase < FMM_N_PHASES; phase++) on_gpu += gpu_fraction[phase];
+  if (on_gpu == FMM_N_PHASES) f.expansions = 0; /* the device alone has them; planes are then the page-locked memory of densities and results */
+  f.host = f.points + f.tree + f.lists + f.planes + f.expansions + f.operators + f.workspace;
   if (on_gpu > 0) {
     double complex_bytes = v_single ? 2 * sizeof(float) : 2 * sizeof(double);
     double tiles = tiles_of_pairs(c, pair, precision, gpu_fraction);

@@ -8,7 +8,7 @@
 typedef struct fmm_footprint {
   double points, tree, lists;  /* sorted points and their input rows; boxes; interaction lists */
   double planes;               /* sorted densities and results */
-  double expansions;           /* equivalent densities and check potentials of every box */
+  double expansions;           /* equivalent densities and check potentials of every box, on the host: 0 where a GPU does all phases */
   double operators;            /* translation operators of all sets */
   double workspace;            /* of the phases: spectra of V, blocks of up and down a thread */
   double set_up;               /* tables from which a GPU's plan is made, freed before the first evaluation; 0 without work there */

@@ -4,14 +4,14 @@
  * and the neighbours of the best, then refine q by factors of sqrt 2 at the best scale. Where 2 q gave the same tree as q, boxes of larger scales would be
  * split at q but not at 4 q: then scales are walked up at 4 q, and, if that gained nothing, down at q.
  * Where schedules of both devices are about as fast as one another, each is best on a tree of its own, and the smallest over all of them has several valleys: so for each that
- * came near the best on another tree the same search is made again. Every pair is estimated once, for all schedules. */
+ * came near the best the same search is made again. Every pair is estimated once, for all schedules. */
 #include <limits.h>
 #include <math.h>
 
 #include "sched/sched.h"
 
 static const double worthwhile = 0.99; /* a gain of 1 % is worth another estimate */
-static const double near_best = 1.25;  /* schedules that get a search of their own */
+static const double near_best = 1.5;  /* schedules that get a search of their own */
 enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14, ASKED = 0, GOALS = 1 + FMM_MAX_SCHEDULES };
 
 typedef struct search {
@@ -21,6 +21,7 @@ typedef struct search {
   fmm_schedule_kind kind;
   fmm_count_estimate *estimate;
   void *context;
+  int most;          /* estimates; the last is kept for the tree of one leaf */
   int n, goal;       /* what is being minimised: what was ASKED for, or the schedules after it one by one */
   struct { int leaf_size; double root_scale, seconds[GOALS]; } seen[FMM_MAX_ESTIMATES];
   fmm_counts counts; /* of the latest estimate */
@@ -73,7 +74,7 @@ static fmm_status see(search *s, int leaf_size, double root_scale) {
 static fmm_status try_candidate(search *s, int leaf_size, double root_scale, double *seconds) {
   const int i = find_seen(s, leaf_size, root_scale);
   *seconds = INFINITY;
-  if (i == FMM_MAX_ESTIMATES) return FMM_OK;
+  if (i == s->most) return FMM_OK;
   if (i == s->n) FMM_TRY(see(s, leaf_size, root_scale));
   *seconds = s->seen[i].seconds[s->goal];
   if (*seconds < s->at.seconds) s->at.leaf_size = leaf_size, s->at.root_scale = root_scale, s->at.seconds = *seconds;
@@ -102,7 +103,7 @@ static fmm_status search_leaf_sizes(search *s, double root_scale) {
 /* Whether twice the best leaf size was found to take the same time, as the same tree does. */
 static int is_flat_above_best(const search *s) {
   for (int i = 0; i < s->n; i++)
-    if (s->seen[i].leaf_size == 2 * s->at.leaf_size && fabs(s->seen[i].seconds[s->goal] - s->at.seconds) <= 1e-3 * s->at.seconds) return 1;
+    if (s->seen[i].leaf_size == 2 * s->at.leaf_size && s->seen[i].root_scale == s->at.root_scale && fabs(s->seen[i].seconds[s->goal] - s->at.seconds) <= 1e-3 * s->at.seconds) return 1;
   return 0;
 }
 
@@ -152,13 +153,13 @@ static fmm_status try_one_leaf(search *s, double root_scale) {
   fmm_cost_table_make(s->machine, &direct, s->pair, &costs);
   FMM_TRY(price(s, &costs, &candidate));
   if (!(candidate.makespan.seconds < s->best[ASKED].makespan.seconds)) return FMM_OK;
-  if (s->n == FMM_MAX_ESTIMATES) s->n--;
+  s->most = FMM_MAX_ESTIMATES;
   return try_candidate(s, (int)larger, root_scale, &seconds);
 }
 
 static fmm_status search_for(search *s, int goal, int leaf_size, double root_scale) {
   double first_scale = root_scale > 0 ? root_scale : 1, seconds;
-  s->goal = goal, s->at.seconds = INFINITY;
+  s->goal = goal, s->at.leaf_size = leaf_size > 0 ? leaf_size : FIRST_LEAF_SIZE, s->at.root_scale = first_scale, s->at.seconds = INFINITY;
   if (leaf_size > 0) FMM_TRY(try_candidate(s, leaf_size, first_scale, &seconds));
   else FMM_TRY(search_leaf_sizes(s, first_scale));
   if (!(root_scale > 0)) FMM_TRY(search_scales(s));
@@ -167,15 +168,12 @@ static fmm_status search_for(search *s, int goal, int leaf_size, double root_sca
   return walk(s, M_SQRT1_2, s->at.root_scale);
 }
 
-/* Whether a schedule came near the best, on another tree. */
-static int is_near(const search *s, int goal) {
-  const fmm_tuned *own = &s->best[goal], *all = &s->best[ASKED];
-  return own->makespan.seconds < near_best * all->makespan.seconds && (own->leaf_size != all->leaf_size || own->root_scale != all->root_scale);
-}
+/* Whether a schedule came near the best. The best one too: the search over all may have left its valley. */
+static int is_near(const search *s, int goal) { return s->best[goal].makespan.seconds < near_best * s->best[ASKED].makespan.seconds; }
 
 fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision_sets *precisions, fmm_schedule_kind kind, int leaf_size,
                     double root_scale, fmm_count_estimate *estimate, void *context, fmm_tuned *best) {
-  search s = {.machine = machine, .pair = pair, .precisions = precisions, .kind = kind, .estimate = estimate, .context = context};
+  search s = {.machine = machine, .pair = pair, .precisions = precisions, .kind = kind, .estimate = estimate, .context = context, .most = FMM_MAX_ESTIMATES - 1};
   FMM_TRY(search_for(&s, ASKED, leaf_size, root_scale));
   for (int goal = ASKED + 1; kind == FMM_SCHEDULE_AUTO && goal < GOALS; goal++)
     if (is_near(&s, goal)) FMM_TRY(search_for(&s, goal, leaf_size, root_scale));

@@ -6,7 +6,7 @@ static const fmm_precision_sets precisions = {1, {{FMM_PRECISION_DOUBLE, FMM_PRE
                                                    FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE}}};
 
 /* Uniform points: the tree is as deep as fullest boxes need; with a root scale of s they fill a part 1/s of its edge. */
-typedef struct uniform { double n; int calls; struct { int q; double s; } asked[200]; fmm_status fail; } uniform;
+typedef struct uniform { double n; int order, calls; struct { int q; double s; } asked[200]; fmm_status fail; } uniform;
 
 static fmm_status estimate(void *context, int leaf_size, double root_scale, fmm_counts *counts) {
   uniform *u = context;
@@ -17,7 +17,7 @@ static fmm_status estimate(void *context, int leaf_size, double root_scale, fmm_
   double fill = u->n * root_scale * root_scale * root_scale; /* as many points would fill the whole root */
   int depth = 0;
   while (depth < 8 && fill > leaf_size * exp2(3 * depth)) depth++;
-  *counts = full_tree(fill, depth, 6);
+  *counts = full_tree(fill, depth, u->order ? u->order : 6);
   double part = 1 / (root_scale * root_scale * root_scale);
   for (int p = 0; p < FMM_N_WORKS; p++)
     for (int l = 0; l < FMM_MAX_LEVELS; l++) {
@@ -62,22 +62,24 @@ static void the_best_is_close_to_a_scan_of_everything(void **state) {
   assert_true(calls <= 12 * runs); /* the cost of set-up */
 }
 
-/* Left to choose, the tuner finds what it finds for the best of the schedules by name; one search over all schedules missed 5 to 10 % in four of these cases. */
+/* Left to choose, the tuner finds what it finds for the best of the schedules by name; one search over all schedules missed up to 10 %. (A schedule that is half as slow again on every tree
+ * looked at is not followed; with a quarter that cost 2.5 % with 77,159 points on the last machine.) */
 static void what_is_chosen_is_as_good_as_the_best_schedule_by_name(void **state) {
   const char *machines[] = {"cpu-2-cores", "xeon16-h200", "xeon16-h200-8sm", "h200-8-of-132"};
   for (int i = 0; i < 4; i++)
-    for (double n = 2e4; n < 2e7; n *= 1.7) {
-      fmm_machine m = recorded_machine(machines[i]);
-      uniform u = {.n = n};
-      fmm_tuned best, named;
-      double least = INFINITY;
-      assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
-      for (int k = 0; fmm_schedules[k]; k++) {
-        uniform own = {.n = n};
-        if (fmm_tune(&m, &fmm_info_laplace, &precisions, fmm_schedules[k]->kind, 0, 0, estimate, &own, &named) == FMM_OK) least = fmin(least, named.makespan.seconds);
+    for (int order = 4; order <= 8; order += 2)
+      for (double n = 2e4; n < 2e7; n *= 1.31) {
+        fmm_machine m = recorded_machine(machines[i]);
+        uniform u = {.n = n, .order = order};
+        fmm_tuned best, named;
+        double least = INFINITY;
+        assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+        for (int k = 0; fmm_schedules[k]; k++) {
+          uniform own = {.n = n, .order = order};
+          if (fmm_tune(&m, &fmm_info_laplace, &precisions, fmm_schedules[k]->kind, 0, 0, estimate, &own, &named) == FMM_OK) least = fmin(least, named.makespan.seconds);
+        }
+        if (!(best.makespan.seconds <= 1.001 * least)) fail_msg("%s, order %d, %g points: %g s, a schedule by name finds %g", machines[i], order, n, best.makespan.seconds, least);
       }
-      if (!(best.makespan.seconds <= 1.001 * least)) fail_msg("%s, %g points: %g s, a schedule by name finds %g", machines[i], n, best.makespan.seconds, least);
-    }
 }
 
 /* Within a factor of eight in n, some tree of full boxes fits badly; a root scale then gains, and never loses. */
