@@ -5,9 +5,9 @@
 
 typedef struct estimate_context { fmm_estimate *estimate; fmm_count_case what; } estimate_context;
 
-static fmm_status estimate_counts(void *context, int leaf_size, double root_scale, fmm_counts *counts) {
+static fmm_status estimate_counts(void *context, int n, const fmm_tree_options *choice, fmm_counts *counts) {
   estimate_context *c = context;
-  return fmm_estimate_counts(c->estimate, leaf_size, root_scale, &c->what, counts);
+  return fmm_estimate_counts(c->estimate, n, choice, &c->what, counts);
 }
 
 fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, int64_t n_sources, const double *sources, int64_t n_targets,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "points.h"
+#include "team_loop.h"
 
 /* Direct pairs allowed inside overfull cells: a U list of leaves of this many points, or fewer where leaves hold fewer. A group left direct is the
  * work of one thread, in one direction: a million points at most some seconds. */
@@ -15,19 +16,29 @@ static double allowed_pairs(const fmm_sorted_keys set[2]) {
   return neighbours * (most < allowed_leaf ? most : allowed_leaf) * n;
 }
 
+typedef struct cell_count { const fmm_sorted_keys *set; int64_t cells; } cell_count;
+
+static int begins_overfull_cell(const fmm_sorted_keys *set, int64_t i) {
+  const uint64_t *key = set->key;
+  return key[i] == key[i + set->most] && (i == 0 || key[i - 1] != key[i]);
+}
+
+static void count_cells(void *context, int64_t begin, int64_t end) {
+  cell_count *c = context;
+  int64_t cells = 0;
+  for (int64_t i = begin; i < end; i++) cells += begins_overfull_cell(c->set, i);
+#pragma omp critical
+  c->cells += cells;
+}
+
 /* Overfull cells of one set: *count, and their keys into out unless it is NULL. */
 static void overfull_cells(const fmm_sorted_keys *set, int threads, int64_t *count, uint64_t *out) {
-  const uint64_t *key = set->key;
   const int64_t last = set->n - set->most;
-  int64_t cells = 0;
-  if (!out) {
-#pragma omp parallel for num_threads(threads) reduction(+ : cells) if (set->n > FMM_PARALLEL_MINIMUM)
-    for (int64_t i = 0; i < last; i++) cells += key[i] == key[i + set->most] && (i == 0 || key[i - 1] != key[i]);
-  } else {
-    for (int64_t i = 0; i < last; i++)
-      if (key[i] == key[i + set->most] && (i == 0 || key[i - 1] != key[i])) out[cells++] = key[i];
-  }
-  *count = cells;
+  cell_count c = {set, 0};
+  if (!out) fmm_team_loop(last, FMM_PARALLEL_MINIMUM, count_cells, &c, threads);
+  for (int64_t i = 0; out && i < last; i++)
+    if (begins_overfull_cell(set, i)) out[c.cells++] = set->key[i];
+  *count = c.cells;
 }
 
 /* Points of one set in a box. */

@@ -5,10 +5,16 @@
 #include <string.h>
 
 #include "generate.h"
+#include "jobs.h"
 #include "refine.h"
 #include "sample.h"
+#include "team_loop.h"
 
 enum { most_steps = 16, most_leaves = 5120 /* N / q beyond which a sample stands for fewer points */, dimension_points = FMM_SAMPLE_MOST / 4 /* that tell the dimension */ };
+enum { most_parts = 2 * FMM_ESTIMATES_AT_ONCE /* trees to count, two for a choice at most */, most_sorted = 2 * most_parts /* of 1 MB a set */ };
+
+/* The sample of a step as a root scale sorts it. */
+typedef struct sorted { int step, is_made; double root_scale; int64_t last_use; fmm_sample_keys keys; } sorted;
 
 struct fmm_estimate {
   fmm_origin origin;
@@ -16,30 +22,23 @@ struct fmm_estimate {
   int dimension;
   fmm_sample step[most_steps]; /* made when first asked for */
   int is_made[most_steps];
+  sorted sorted[most_sorted];
+  int64_t now; /* calls of fmm_estimate_counts */
 };
-
-static fmm_status sample_of(fmm_estimate *e, int step, double root_scale, fmm_sample **sample) {
-  if (!e->is_made[step]) {
-    fmm_status status = fmm_sample_make(&e->step[step], &e->origin, ldexp(1, step * e->dimension));
-    if (status != FMM_OK) {
-      fmm_sample_free(&e->step[step]);
-      return status;
-    }
-    e->is_made[step] = 1;
-  }
-  *sample = &e->step[step];
-  return fmm_sample_sort(*sample, &e->origin, root_scale);
-}
 
 static int64_t larger_set(const fmm_estimate *e) { return e->origin.n[0] > e->origin.n[1] ? e->origin.n[0] : e->origin.n[1]; }
 
 static fmm_status find_dimension(fmm_estimate *e) {
   fmm_sample sample;
+  fmm_sample_keys keys;
   e->dimension = 3;
   if (larger_set(e) <= FMM_ESTIMATE_EXACT) return FMM_OK;
   fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / dimension_points));
-  if (status == FMM_OK) status = fmm_sample_sort(&sample, &e->origin, 1);
-  if (status == FMM_OK) e->dimension = fmm_sample_dimension(&sample);
+  if (status == FMM_OK) status = fmm_sample_sort(&sample, &e->origin, 1, &keys);
+  if (status == FMM_OK) {
+    e->dimension = fmm_sample_dimension(&sample, &keys);
+    fmm_sample_keys_free(&keys);
+  }
   fmm_sample_free(&sample);
   return status;
 }
@@ -71,10 +70,16 @@ fmm_status fmm_estimate_create_named(fmm_estimate **estimate, const char *distri
   return create(estimate, &(fmm_origin){.distribution = distribution, .n = {n, 0}, .same_points = 1, .threads = threads});
 }
 
+typedef struct scaling { double weight; int64_t *begin, *end; } scaling;
+
+static void scale_piece(void *context, int64_t begin, int64_t end) {
+  const scaling *s = context;
+  for (int64_t i = begin; i < end; i++) s->begin[i] = llround((double)s->begin[i] * s->weight), s->end[i] = llround((double)s->end[i] * s->weight);
+}
+
 /* From ranges of samples to ranges of the points they stand for. */
 static void scale_ranges(double weight, int64_t n_boxes, int64_t *begin, int64_t *end, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (n_boxes > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < n_boxes; i++) begin[i] = llround((double)begin[i] * weight), end[i] = llround((double)end[i] * weight);
+  fmm_team_loop(n_boxes, FMM_PARALLEL_MINIMUM, scale_piece, &(scaling){weight, begin, end}, threads);
 }
 
 static int64_t most_samples_in(const fmm_sample_set *s, int leaf_size) {
@@ -82,33 +87,94 @@ static int64_t most_samples_in(const fmm_sample_set *s, int leaf_size) {
   return most > 1 ? (int64_t)most : 1;
 }
 
+/* A tree to count: of the sample of a step, as one root scale sorts it. */
+typedef struct part {
+  const fmm_estimate *estimate;
+  const fmm_count_case *what;
+  int step, leaf_size;
+  double root_scale;
+  sorted *sorted;
+  fmm_counts counts;
+} part;
+
 /* The tree of a sample, in numbers of the points it stands for. */
-static fmm_status refine(const fmm_estimate *e, const fmm_sample *sample, int leaf_size, fmm_tree *t) {
-  const int threads = e->origin.threads;
-  const fmm_sample_set *s = &sample->set[0], *targets = &sample->set[!e->origin.same_points];
-  const int64_t most[2] = {most_samples_in(s, leaf_size), most_samples_in(targets, leaf_size)};
-  *t = (fmm_tree){.leaf_size = leaf_size, .root_scale = sample->root_scale, .same_points = e->origin.same_points, .scale = sample->frame.scale,
-                  .root_side = sample->frame.side, .coincident = sample->frame.coincident, .sources.n = s->n, .targets.n = targets->n};
-  FMM_TRY(fmm_tree_refine(t, s->keys, targets->keys, most, threads));
+static fmm_status refine(const part *p, fmm_tree *t) {
+  const fmm_origin *o = &p->estimate->origin;
+  const fmm_sample *sample = &p->estimate->step[p->step];
+  const fmm_sample_keys *keys = &p->sorted->keys;
+  const int threads = o->threads, second = !o->same_points;
+  const fmm_sample_set *s = &sample->set[0], *targets = &sample->set[second];
+  const int64_t most[2] = {most_samples_in(s, p->leaf_size), most_samples_in(targets, p->leaf_size)};
+  *t = (fmm_tree){.leaf_size = p->leaf_size, .root_scale = p->root_scale, .same_points = o->same_points, .scale = keys->frame.scale,
+                  .root_side = keys->frame.side, .coincident = keys->frame.coincident, .sources.n = s->n, .targets.n = targets->n};
+  FMM_TRY(fmm_tree_refine(t, keys->keys[0], keys->keys[second], most, threads));
   scale_ranges(fmm_sample_weight(s), t->n_boxes, t->source_begin, t->source_end, threads);
   scale_ranges(fmm_sample_weight(targets), t->n_boxes, t->target_begin, t->target_end, threads);
   t->sources.n = s->n_points, t->targets.n = targets->n_points;
   return FMM_OK;
 }
 
-static fmm_status count_sample(fmm_estimate *e, int step, int leaf_size, double root_scale, const fmm_count_case *what, fmm_counts *counts) {
-  fmm_sample *sample;
-  FMM_TRY(sample_of(e, step, root_scale, &sample));
+static fmm_status count_part(void *context) {
+  part *p = context;
+  const int threads = p->estimate->origin.threads;
   fmm_tree tree = {0};
   fmm_lists lists = {0};
   fmm_status status;
-  FMM_CHECK(refine(e, sample, leaf_size, &tree));
-  FMM_CHECK(fmm_lists_build(&lists, &tree, fmm_surface_size(what->order), e->origin.threads));
-  FMM_CHECK(fmm_count_work(&tree, &lists, what, e->origin.threads, counts));
+  FMM_CHECK(refine(p, &tree));
+  FMM_CHECK(fmm_lists_build(&lists, &tree, fmm_surface_size(p->what->order), threads));
+  FMM_CHECK(fmm_count_work(&tree, &lists, p->what, threads, &p->counts));
 done:
   fmm_lists_free(&lists);
   fmm_tree_free(&tree);
   return status;
+}
+
+static fmm_status sort_part(void *context) {
+  part *p = context;
+  fmm_status status = fmm_sample_sort(&p->estimate->step[p->step], &p->estimate->origin, p->root_scale, &p->sorted->keys);
+  p->sorted->is_made = status == FMM_OK;
+  return status;
+}
+
+/* Where these are, or the place of those that were not used for longest. */
+static sorted *place_of(fmm_estimate *e, int step, double root_scale) {
+  sorted *oldest = &e->sorted[0];
+  for (int i = 0; i < most_sorted; i++) {
+    sorted *s = &e->sorted[i];
+    if (s->last_use && s->step == step && s->root_scale == root_scale) return s;
+    if (s->last_use < oldest->last_use) oldest = s;
+  }
+  if (oldest->is_made) fmm_sample_keys_free(&oldest->keys);
+  *oldest = (sorted){.step = step, .root_scale = root_scale};
+  return oldest;
+}
+
+static fmm_status make_sample(fmm_estimate *e, int step) {
+  if (e->is_made[step]) return FMM_OK;
+  fmm_status status = fmm_sample_make(&e->step[step], &e->origin, ldexp(1, step * e->dimension));
+  if (status != FMM_OK) fmm_sample_free(&e->step[step]);
+  e->is_made[step] = status == FMM_OK;
+  return status;
+}
+
+static fmm_status run_parts(fmm_estimate *e, int n, part *parts, fmm_job_run *run) {
+  fmm_job jobs[most_parts];
+  for (int i = 0; i < n; i++) jobs[i] = (fmm_job){.name = "estimate", .run = run, .context = &parts[i]};
+  return fmm_jobs_run(jobs, n, e->origin.threads);
+}
+
+static fmm_status count_parts(fmm_estimate *e, int n, part *parts) {
+  part unsorted[most_parts];
+  int n_unsorted = 0;
+  e->now++;
+  for (int i = 0; i < n; i++) {
+    FMM_TRY(make_sample(e, parts[i].step));
+    parts[i].sorted = place_of(e, parts[i].step, parts[i].root_scale);
+    if (!parts[i].sorted->is_made && parts[i].sorted->last_use != e->now) unsorted[n_unsorted++] = parts[i];
+    parts[i].sorted->last_use = e->now;
+  }
+  FMM_TRY(run_parts(e, n_unsorted, unsorted, sort_part));
+  return run_parts(e, n, parts, count_part);
 }
 
 /* By what to multiply a number counted at `step` to have it for all points. Work a point is limit x (1 - border / boxes an edge), boxes an
@@ -147,26 +213,40 @@ static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, int 
   fmm_counts_add_up(c);
 }
 
-fmm_status fmm_estimate_counts(fmm_estimate *e, int leaf_size, double root_scale, const fmm_count_case *what, fmm_counts *counts) {
-  if (leaf_size < 1) return FMM_FAIL(FMM_ERR_ARGUMENT, "leaf size is %d; it must be at least 1", leaf_size);
-  if (!(root_scale >= 1 && root_scale <= 2)) return FMM_FAIL(FMM_ERR_ARGUMENT, "root scale is %g; it must be in [1, 2]", root_scale);
-  fmm_counts more, less, all;
+static fmm_status check(const fmm_tree_options *choice) {
+  if (choice->leaf_size < 1) return FMM_FAIL(FMM_ERR_ARGUMENT, "leaf size is %d; it must be at least 1", choice->leaf_size);
+  if (!(choice->root_scale >= 1 && choice->root_scale <= 2)) return FMM_FAIL(FMM_ERR_ARGUMENT, "root scale is %g; it must be in [1, 2]", choice->root_scale);
+  return FMM_OK;
+}
+
+static int step_for(const fmm_estimate *e, int leaf_size) {
   int step = 0;
-  for (double n = (double)larger_set(e); n > FMM_ESTIMATE_EXACT && n / leaf_size > most_leaves && step < most_steps - 2; step++)
-    n = ldexp(n, -e->dimension);
-  FMM_TRY(count_sample(e, step, leaf_size, root_scale, what, &more));
-  all = more;
-  if (step) {
-    FMM_TRY(count_sample(e, step + 1, leaf_size, root_scale, what, &less));
-    extrapolate(&more, &less, step, e->dimension, &all);
+  for (double n = (double)larger_set(e); n > FMM_ESTIMATE_EXACT && n / leaf_size > most_leaves && step < most_steps - 2; step++) n = ldexp(n, -e->dimension);
+  return step;
+}
+
+fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *choice, const fmm_count_case *what, fmm_counts *counts) {
+  part parts[most_parts];
+  int n_parts = 0, k = 0;
+  if (n > FMM_ESTIMATES_AT_ONCE) return FMM_FAIL(FMM_ERR_INTERNAL, "%d trees to estimate at once, more than %d", n, FMM_ESTIMATES_AT_ONCE);
+  for (int i = 0; i < n; i++) {
+    FMM_TRY(check(&choice[i]));
+    const int step = step_for(e, choice[i].leaf_size);
+    for (int j = 0; j <= (step > 0); j++) parts[n_parts++] = (part){.estimate = e, .what = what, .step = step + j, .leaf_size = choice[i].leaf_size, .root_scale = choice[i].root_scale};
   }
-  all.n_sources = e->origin.n[0], all.n_targets = e->origin.n[!e->origin.same_points];
-  *counts = all;
+  FMM_TRY(count_parts(e, n_parts, parts));
+  for (int i = 0; i < n; i++) {
+    const part *more = &parts[k++];
+    counts[i] = more->counts;
+    if (more->step) extrapolate(&more->counts, &parts[k++].counts, more->step, e->dimension, &counts[i]);
+    counts[i].n_sources = e->origin.n[0], counts[i].n_targets = e->origin.n[!e->origin.same_points];
+  }
   return FMM_OK;
 }
 
 void fmm_estimate_destroy(fmm_estimate **estimate) {
   if (!*estimate) return;
   for (int k = 0; k < most_steps; k++) fmm_sample_free(&(*estimate)->step[k]);
+  for (int k = 0; k < most_sorted; k++) fmm_sample_keys_free(&(*estimate)->sorted[k].keys);
   FMM_FREE(estimate);
 }

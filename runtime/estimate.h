@@ -19,7 +19,9 @@ fmm_status fmm_estimate_create(fmm_estimate **estimate, int64_t n_sources, const
                                int threads);
 /* From a name (generate.h): n points that are sources and targets. */
 fmm_status fmm_estimate_create_named(fmm_estimate **estimate, const char *distribution, int64_t n, int threads);
-/* Counts of the tree with this leaf size and root scale. Calls with the root scale of the call before are cheaper. Not thread-safe. */
-fmm_status fmm_estimate_counts(fmm_estimate *estimate, int leaf_size, double root_scale, const fmm_count_case *what, fmm_counts *counts);
+/* Counts of n trees, counts[i] of the one with choice[i], at most FMM_ESTIMATES_AT_ONCE of them: beside one another by the threads of the estimate, which fills many of them better than
+ * one after the other. Cheaper where a root scale is one of the last few. Not thread-safe. */
+enum { FMM_ESTIMATES_AT_ONCE = 4 };
+fmm_status fmm_estimate_counts(fmm_estimate *estimate, int n, const fmm_tree_options *choice, const fmm_count_case *what, fmm_counts *counts);
 void fmm_estimate_destroy(fmm_estimate **estimate);
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "points.h"
+#include "team_loop.h"
 
 enum { side_bits = 28, corner_bits = 48 }; /* root side: multiple of 2^-28, corner: of 2^-48, relative to the extent's power of two;
                                              with 22 bits of box index a centre then fits the 53 bits of a double */
@@ -17,18 +18,35 @@ static fmm_status first_bad_row(const char *what, int64_t n, const double *rows)
   return FMM_FAIL(FMM_ERR_INTERNAL, "%s: a coordinate that is not finite was seen and lost", what);
 }
 
-static fmm_status extend_bounds(bounds *b, const char *what, int64_t n, const double *rows, int threads) {
-  double l0 = b->lo[0], l1 = b->lo[1], l2 = b->lo[2], h0 = b->hi[0], h1 = b->hi[1], h2 = b->hi[2];
+typedef struct bounding { const double *rows; bounds b; int bad; } bounding;
+
+static void extend_by_piece(void *context, int64_t begin, int64_t end) {
+  bounding *all = context;
+  const double *rows = all->rows;
+  double l0 = INFINITY, l1 = INFINITY, l2 = INFINITY, h0 = -INFINITY, h1 = -INFINITY, h2 = -INFINITY;
   int bad = 0;
-#pragma omp parallel for num_threads(threads) reduction(min : l0, l1, l2) reduction(max : h0, h1, h2) reduction(| : bad) if (n > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = begin; i < end; i++) {
     double x = rows[3 * i] + 0.0, y = rows[3 * i + 1] + 0.0, z = rows[3 * i + 2] + 0.0;
     bad |= !(fabs(x) <= DBL_MAX) | !(fabs(y) <= DBL_MAX) | !(fabs(z) <= DBL_MAX);
     l0 = x < l0 ? x : l0, l1 = y < l1 ? y : l1, l2 = z < l2 ? z : l2;
     h0 = x > h0 ? x : h0, h1 = y > h1 ? y : h1, h2 = z > h2 ? z : h2;
   }
-  if (bad) return first_bad_row(what, n, rows);
-  *b = (bounds){{l0, l1, l2}, {h0, h1, h2}};
+  const double lo[3] = {l0, l1, l2}, hi[3] = {h0, h1, h2};
+#pragma omp critical
+  {
+    all->bad |= bad;
+    for (int a = 0; a < 3; a++) {
+      all->b.lo[a] = lo[a] < all->b.lo[a] ? lo[a] : all->b.lo[a];
+      all->b.hi[a] = hi[a] > all->b.hi[a] ? hi[a] : all->b.hi[a];
+    }
+  }
+}
+
+static fmm_status extend_bounds(bounds *b, const char *what, int64_t n, const double *rows, int threads) {
+  bounding all = {rows, *b, 0};
+  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, extend_by_piece, &all, threads);
+  if (all.bad) return first_bad_row(what, n, rows);
+  *b = all.b;
   return FMM_OK;
 }
 

@@ -1,5 +1,5 @@
 /* A few independent jobs of a set-up beside each other: each is a task of one OpenMP team, so that jobs which wait (for a driver, for the bus) leave the other threads to those
- * that compute, and a job's own loops may be shared out (`omp taskloop`; a parallel region inside a job would have one thread). Nothing is cancelled: when one fails the others
+ * that compute, and a job's own loops and jobs may be shared out (team_loop.h, `omp taskloop`, fmm_jobs_run; a parallel region inside a job would have one thread). Nothing is cancelled: when one fails the others
  * end as they would, and the first failure in the order of the jobs is what the caller gets, with its text. With one thread they run one after the other, in their order.
  * A job owns what it writes; what two of them need is made before. */
 #ifndef FMM_JOBS_H

@@ -3,6 +3,7 @@
 #include "lister.h"
 
 #include "points.h"
+#include "team_loop.h"
 
 static void make_far_masks(fmm_lister *l) {
   for (int direction = 0; direction < 27; direction++)
@@ -64,6 +65,18 @@ static fmm_status allocate_lister(fmm_lister *l) {
   return FMM_ALLOCATE(&l->target_children, n, "children of boxes");
 }
 
+static void describe_piece(void *context, int64_t begin, int64_t end) {
+  for (int64_t b = begin; b < end; b++) describe_box(context, (int32_t)b);
+}
+
+/* Boxes of a level, from its first one on. */
+typedef struct level_boxes { fmm_lister *lister; int32_t first; } level_boxes;
+
+static void find_neighbours_of_piece(void *context, int64_t begin, int64_t end) {
+  const level_boxes *l = context;
+  for (int64_t i = begin; i < end; i++) find_neighbours(l->lister, l->first + (int32_t)i);
+}
+
 fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_threshold, int threads) {
   *l = (fmm_lister){.tree = tree, .direct_threshold = direct_threshold};
   fmm_status status = allocate_lister(l);
@@ -72,12 +85,11 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
     return status;
   }
   make_far_masks(l);
-#pragma omp parallel for num_threads(threads) schedule(static) if (tree->n_boxes > FMM_PARALLEL_MINIMUM)
-  for (int32_t b = 0; b < tree->n_boxes; b++) describe_box(l, b);
+  fmm_team_loop(tree->n_boxes, FMM_PARALLEL_MINIMUM, describe_piece, l, threads);
   for (int k = 0; k < 27; k++) l->near[k] = k == 13 ? 0 : -1;
   for (int level = 1; level < tree->n_levels; level++) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (tree->level_begin[level + 1] - tree->level_begin[level] > FMM_PARALLEL_MINIMUM)
-    for (int32_t b = tree->level_begin[level]; b < tree->level_begin[level + 1]; b++) find_neighbours(l, b);
+    const int32_t first = tree->level_begin[level], n = tree->level_begin[level + 1] - first;
+    fmm_team_loop(n, FMM_PARALLEL_MINIMUM, find_neighbours_of_piece, &(level_boxes){l, first}, threads);
   }
   return FMM_OK;
 }

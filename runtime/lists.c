@@ -2,6 +2,7 @@
 #include "lists.h"
 
 #include "lister.h"
+#include "team_loop.h"
 
 /* In-place heap sort of a row's boxes by their first source: no memory, and no input makes it quadratic. */
 static void heap_sort(const int64_t *begin, int32_t *e, int64_t n) {
@@ -54,37 +55,57 @@ static fmm_status allocate_rows(fmm_rows *rows, const int64_t *count, const reci
   return FMM_OK;
 }
 
+/* A list in the making: sizes of the candidates' rows, then the rows. */
+typedef struct making { const fmm_lister *lister; const recipe *recipe; int64_t *count; fmm_rows *rows; } making;
+
+static void count_entries(void *context, int64_t begin, int64_t end) {
+  const making *m = context;
+  const recipe *r = m->recipe;
+  for (int64_t i = begin; i < end; i++) {
+    fmm_emitter e = {0};
+    r->collect(m->lister, r->candidate ? r->candidate[i] : (int32_t)i, &e);
+    m->count[i] = e.n;
+  }
+}
+
+static void fill_rows(void *context, int64_t begin, int64_t end) {
+  const making *m = context;
+  const fmm_rows *rows = m->rows;
+  for (int64_t i = begin; i < end; i++) {
+    int64_t at = rows->offset[i];
+    fmm_emitter e = {rows->entry + at, m->recipe->has_direction ? rows->direction + at : NULL, 0};
+    m->recipe->collect(m->lister, rows->row[i], &e);
+    if (m->recipe->sorts_sources) sort_by_sources(m->lister->tree->source_begin, e.entry, e.n);
+  }
+}
+
 static fmm_status make_rows(const fmm_lister *l, const recipe *r, fmm_rows *rows, int threads) {
+  enum { least = 128 }; /* candidates that are worth a piece of their own */
   int64_t *count = NULL;
   FMM_TRY(FMM_ALLOCATE(&count, r->n_candidates, "sizes of rows"));
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 256) if (r->n_candidates > FMM_PARALLEL_MINIMUM)
-  for (int32_t i = 0; i < r->n_candidates; i++) {
-    fmm_emitter e = {0};
-    r->collect(l, r->candidate ? r->candidate[i] : i, &e);
-    count[i] = e.n;
-  }
+  making m = {l, r, count, rows};
+  fmm_team_loop_uneven(r->n_candidates, least, count_entries, &m, threads);
   fmm_status status = allocate_rows(rows, count, r);
   FMM_FREE(&count);
   if (status != FMM_OK) return status;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 256) if (rows->n_rows > FMM_PARALLEL_MINIMUM)
-  for (int32_t i = 0; i < rows->n_rows; i++) {
-    int64_t at = rows->offset[i];
-    fmm_emitter e = {rows->entry + at, r->has_direction ? rows->direction + at : NULL, 0};
-    r->collect(l, rows->row[i], &e);
-    if (r->sorts_sources) sort_by_sources(l->tree->source_begin, e.entry, e.n);
-  }
+  fmm_team_loop_uneven(rows->n_rows, least, fill_rows, &m, threads);
   return FMM_OK;
 }
 
-static int64_t count_v_pairs(const fmm_lister *l, const fmm_rows *v, int threads) {
+typedef struct v_counting { const fmm_lister *lister; const fmm_rows *v; int64_t pairs; } v_counting;
+
+static void count_v_pairs(void *context, int64_t begin, int64_t end) {
+  v_counting *c = context;
+  const fmm_lister *l = c->lister;
+  const fmm_rows *v = c->v;
   int64_t pairs = 0;
-#pragma omp parallel for num_threads(threads) reduction(+ : pairs) schedule(static) if (v->n_rows > FMM_PARALLEL_MINIMUM)
-  for (int32_t i = 0; i < v->n_rows; i++)
+  for (int64_t i = begin; i < end; i++)
     for (int64_t j = v->offset[i]; j < v->offset[i + 1]; j++)
       for (int t = 0; t < 8; t++)
         if (l->target_children[v->row[i]] >> t & 1)
           pairs += fmm_count_bits(l->far[v->direction[j]][t] & (unsigned)l->source_children[v->entry[j]]);
-  return pairs;
+#pragma omp critical
+  c->pairs += pairs;
 }
 
 static fmm_status make_lists(fmm_lists *lists, const fmm_lister *l, int threads) {
@@ -95,7 +116,9 @@ static fmm_status make_lists(fmm_lists *lists, const fmm_lister *l, int threads)
   FMM_TRY(make_rows(l, &v, &lists->v, threads));
   FMM_TRY(make_rows(l, &w, &lists->w, threads));
   FMM_TRY(make_rows(l, &x, &lists->x, threads));
-  lists->v_pairs = count_v_pairs(l, &lists->v, threads);
+  v_counting c = {l, &lists->v, 0};
+  fmm_team_loop(lists->v.n_rows, FMM_PARALLEL_MINIMUM, count_v_pairs, &c, threads);
+  lists->v_pairs = c.pairs;
   return FMM_OK;
 }
 

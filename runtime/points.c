@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "team_loop.h"
 
 uint64_t fmm_key_spread(uint64_t v) {
   v &= 0x1fffff;
@@ -43,12 +44,14 @@ static uint64_t cell(const fmm_frame *f, const double *row, int axis) {
   return (uint64_t)(int64_t)(c > last ? last : c > 0 ? c : 0);
 }
 
+typedef struct keying { const fmm_frame *frame; const double *rows; fmm_sort_item *items; } keying;
+
 /* Of the rows that the items name. */
-static void make_keys(const fmm_frame *f, int64_t n, const double *rows, fmm_sort_item *items, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (n > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < n; i++) {
-    const double *r = rows + 3 * items[i].row;
-    items[i].key = f->coincident ? 0 : fmm_key_of(cell(f, r, 0), cell(f, r, 1), cell(f, r, 2));
+static void make_keys(void *context, int64_t begin, int64_t end) {
+  const keying *k = context;
+  for (int64_t i = begin; i < end; i++) {
+    const double *r = k->rows + 3 * k->items[i].row;
+    k->items[i].key = k->frame->coincident ? 0 : fmm_key_of(cell(k->frame, r, 0), cell(k->frame, r, 1), cell(k->frame, r, 2));
   }
 }
 
@@ -183,7 +186,8 @@ done:
 }
 
 fmm_status fmm_points_sort_items(fmm_sort_item *items, fmm_sort_item *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads) {
-  make_keys(frame, n, rows, items, threads);
+  keying k = {frame, rows, items};
+  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, make_keys, &k, threads);
   return fmm_sort_items(items, scratch, n, threads);
 }
 

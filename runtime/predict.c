@@ -36,9 +36,9 @@ static fmm_status begin_search(const fmm_options *o, const fmm_pair *pair, const
 
 typedef struct estimate_context { fmm_estimate *estimate; fmm_count_case what; } estimate_context;
 
-static fmm_status estimate_counts(void *context, int leaf_size, double root_scale, fmm_counts *counts) {
+static fmm_status estimate_counts(void *context, int n, const fmm_tree_options *choice, fmm_counts *counts) {
   estimate_context *c = context;
-  return fmm_estimate_counts(c->estimate, leaf_size, root_scale, &c->what, counts);
+  return fmm_estimate_counts(c->estimate, n, choice, &c->what, counts);
 }
 
 static fmm_status create_estimate(fmm_estimate **estimate, const fmm_predict_points *p, int threads) {

@@ -7,6 +7,7 @@
 
 #include "cluster.h"
 #include "points.h"
+#include "team_loop.h"
 
 typedef struct node {
   uint64_t key;
@@ -67,11 +68,24 @@ static void make_children(building *b, int64_t parent, int level) {
     }
 }
 
+/* Pieces of a level. */
+typedef struct piece { building *b; int level; } piece;
+
+static void count_piece(void *context, int64_t begin, int64_t end) {
+  const piece *p = context;
+  for (int64_t i = begin; i < end; i++) count_children(p->b, &p->b->level[p->level][i], p->level);
+}
+
+static void make_piece(void *context, int64_t begin, int64_t end) {
+  const piece *p = context;
+  for (int64_t i = begin; i < end; i++) make_children(p->b, i, p->level);
+}
+
 static fmm_status refine_level(building *b, int level) {
+  piece all = {b, level};
   node *nodes = b->level[level];
   int64_t n = b->level_size[level], total = 0, before = 0;
-#pragma omp parallel for num_threads(b->threads) schedule(static) if (n > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < n; i++) count_children(b, &nodes[i], level);
+  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, count_piece, &all, b->threads);
   for (int l = 0; l <= level; l++) before += b->level_size[l];
   for (int64_t i = 0; i < n; i++) {
     nodes[i].first_child = (int32_t)total; /* within the next level */
@@ -83,8 +97,7 @@ static fmm_status refine_level(building *b, int level) {
   if (!total) return FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&b->level[level + 1], total, "boxes of a level"));
   b->level_size[level + 1] = total;
-#pragma omp parallel for num_threads(b->threads) schedule(static) if (n > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < n; i++) make_children(b, i, level);
+  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, make_piece, &all, b->threads);
   return FMM_OK;
 }
 
@@ -132,6 +145,11 @@ static void fill_box(const building *b, fmm_tree *t, int level, int64_t i) {
   t->cluster[box] = n->cluster;
 }
 
+static void fill_piece(void *context, int64_t begin, int64_t end) {
+  const piece *p = context;
+  for (int64_t i = begin; i < end; i++) fill_box(p->b, p->b->tree, p->level, i);
+}
+
 static fmm_status flatten(building *b) {
   fmm_tree *t = b->tree;
   int64_t total = 0;
@@ -139,10 +157,7 @@ static fmm_status flatten(building *b) {
   for (int l = 0; l < FMM_MAX_LEVELS; l++) t->level_begin[l] = (int32_t)total, total += b->level_size[l];
   t->level_begin[FMM_MAX_LEVELS] = t->n_boxes = (int32_t)total;
   FMM_TRY(allocate_boxes(t));
-  for (int l = 0; l < t->n_levels; l++) {
-#pragma omp parallel for num_threads(b->threads) schedule(static) if (b->level_size[l] > FMM_PARALLEL_MINIMUM)
-    for (int64_t i = 0; i < b->level_size[l]; i++) fill_box(b, t, l, i);
-  }
+  for (int l = 0; l < t->n_levels; l++) fmm_team_loop(b->level_size[l], FMM_PARALLEL_MINIMUM, fill_piece, &(piece){b, l}, b->threads);
   return FMM_OK;
 }
 

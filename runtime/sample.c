@@ -72,58 +72,57 @@ fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *o, double divis
   return o->same_points ? FMM_OK : make_set(&sample->set[1], o, 1, divisor);
 }
 
-static fmm_status sort_set(fmm_sample_set *s, const fmm_frame *frame, int threads) {
+static fmm_status sort_set(const fmm_sample_set *s, const fmm_frame *frame, uint64_t **keys, int threads) {
   fmm_sort_item *items = NULL, *scratch = NULL;
   fmm_status status;
-  FMM_FREE(&s->keys);
   FMM_CHECK(FMM_ALLOCATE(&items, s->n, "keys to sort"));
   FMM_CHECK(FMM_ALLOCATE(&scratch, s->n, "scratch of the sort"));
-  FMM_CHECK(FMM_ALLOCATE(&s->keys, s->n, "Morton keys"));
+  FMM_CHECK(FMM_ALLOCATE(keys, s->n, "Morton keys"));
   for (int64_t i = 0; i < s->n; i++) items[i].row = (uint64_t)i;
   FMM_CHECK(fmm_points_sort_items(items, scratch, frame, s->n, s->rows, threads));
-  for (int64_t i = 0; i < s->n; i++) s->keys[i] = items[i].key;
+  for (int64_t i = 0; i < s->n; i++) (*keys)[i] = items[i].key;
 done:
   FMM_FREE(&items);
   FMM_FREE(&scratch);
   return status;
 }
 
-fmm_status fmm_sample_sort(fmm_sample *sample, const fmm_origin *o, double root_scale) {
-  fmm_sample_set *s = sample->set;
-  if (sample->root_scale == root_scale) return FMM_OK;
-  sample->root_scale = 0;
-  FMM_TRY(fmm_frame_make(&sample->frame, s[0].n, s[0].rows, s[1].n, s[1].rows, root_scale, o->threads));
-  for (int k = 0; k < 2 - o->same_points; k++) FMM_TRY(sort_set(&s[k], &sample->frame, o->threads));
-  sample->root_scale = root_scale;
-  return FMM_OK;
+fmm_status fmm_sample_sort(const fmm_sample *sample, const fmm_origin *o, double root_scale, fmm_sample_keys *keys) {
+  const fmm_sample_set *s = sample->set;
+  *keys = (fmm_sample_keys){.keys = {NULL}};
+  fmm_status status = fmm_frame_make(&keys->frame, s[0].n, s[0].rows, s[1].n, s[1].rows, root_scale, o->threads);
+  for (int k = 0; k < 2 - o->same_points && status == FMM_OK; k++) status = sort_set(&s[k], &keys->frame, &keys->keys[k], o->threads);
+  if (status != FMM_OK) fmm_sample_keys_free(keys);
+  return status;
+}
+
+void fmm_sample_keys_free(fmm_sample_keys *keys) {
+  for (int k = 0; k < 2; k++) FMM_FREE(&keys->keys[k]);
 }
 
 void fmm_sample_free(fmm_sample *sample) {
-  for (int k = 0; k < 2; k++) {
-    FMM_FREE(&sample->set[k].rows);
-    FMM_FREE(&sample->set[k].keys);
-  }
-  sample->root_scale = 0;
+  for (int k = 0; k < 2; k++) FMM_FREE(&sample->set[k].rows);
 }
 
 /* Entropy in bits of the points over the boxes of a level, and how many boxes there are. */
-static double entropy(const fmm_sample_set *s, int level, int64_t *n_boxes) {
+static double entropy(int64_t n, const uint64_t *keys, int level, int64_t *n_boxes) {
   const int shift = 3 * (FMM_KEY_LEVEL - level);
   double sum = 0;
   *n_boxes = 0;
-  for (int64_t i = 0, end; i < s->n; i = end, ++*n_boxes) {
-    for (end = i + 1; end < s->n && s->keys[end] >> shift == s->keys[i] >> shift;) end++;
+  for (int64_t i = 0, end; i < n; i = end, ++*n_boxes) {
+    for (end = i + 1; end < n && keys[end] >> shift == keys[i] >> shift;) end++;
     sum += (double)(end - i) * log2((double)(end - i));
   }
-  return log2((double)s->n) - sum / (double)s->n;
+  return log2((double)n) - sum / (double)n;
 }
 
-int fmm_sample_dimension(const fmm_sample *sample) {
-  const fmm_sample_set *s = sample->set[0].n >= sample->set[1].n ? &sample->set[0] : &sample->set[1];
+int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys) {
+  const int larger = sample->set[1].n > sample->set[0].n;
+  const fmm_sample_set *s = &sample->set[larger];
   double before = 0, growth = 3;
   for (int level = 1; level <= FMM_KEY_LEVEL && s->n; level++) {
     int64_t n_boxes;
-    double bits = entropy(s, level, &n_boxes);
+    double bits = entropy(s->n, keys->keys[larger], level, &n_boxes);
     if (s->n < per_box * n_boxes) break;
     growth = bits - before, before = bits;
   }

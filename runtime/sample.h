@@ -21,24 +21,26 @@ typedef struct fmm_origin {
 typedef struct fmm_sample_set {
   int64_t n, n_points; /* rows kept, points they stand for */
   double *rows;        /* n x 3 */
-  uint64_t *keys;      /* n, sorted, of the current root scale */
 } fmm_sample_set;
 
-typedef struct fmm_sample {
-  fmm_sample_set set[2]; /* sources, targets; the second empty when they are the same */
-  double root_scale;     /* of frame and keys; 0: none yet */
+typedef struct fmm_sample { fmm_sample_set set[2]; /* sources, targets; the second empty when they are the same */ } fmm_sample;
+
+/* A sample as a root scale sorts it. */
+typedef struct fmm_sample_keys {
   fmm_frame frame;
-} fmm_sample;
+  uint64_t *keys[2]; /* of each set, sorted */
+} fmm_sample_keys;
 
 /* A sample that stands for n / divisor points of each set. Release with fmm_sample_free, also after a failure. */
 fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *origin, double divisor);
-/* Sorts the keys for this root scale, if they are not yet. */
-fmm_status fmm_sample_sort(fmm_sample *sample, const fmm_origin *origin, double root_scale);
 void fmm_sample_free(fmm_sample *sample);
+/* Release with fmm_sample_keys_free; nothing is left after a failure. Several may be made at once, also of one sample. */
+fmm_status fmm_sample_sort(const fmm_sample *sample, const fmm_origin *origin, double root_scale, fmm_sample_keys *keys);
+void fmm_sample_keys_free(fmm_sample_keys *keys);
 
 static inline double fmm_sample_weight(const fmm_sample_set *s) { return s->n ? (double)s->n_points / (double)s->n : 1; }
 
 /* Dimension of the set the points fill, 1, 2 or 3: growth of the points' entropy over boxes from one level to the next (the information
  * dimension, Renyi 1959), at the finest level whose boxes still hold several points. */
-int fmm_sample_dimension(const fmm_sample *sample);
+int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys);
 #endif

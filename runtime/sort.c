@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "memory.h"
+#include "team_loop.h"
 
-enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, insertion_limit = 24, team_minimum = 1 << 13 };
+enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, insertion_limit = 24, team_minimum = 1 << 13, part_minimum = 1 << 14 };
 
 static int log2_floor(uint64_t v) { return 63 - __builtin_clzll(v); }
 
@@ -54,58 +55,80 @@ static void sort_bucket(fmm_sort_item *from, fmm_sort_item *to, int64_t n, int m
 
 void fmm_sort_items_serial(fmm_sort_item *items, fmm_sort_item *scratch, int64_t n) { sort_bucket(items, scratch, n, 0); }
 
-/* One pass of the whole team: items to scratch by the digit at `shift`; end[d] becomes the end of bucket d. */
-static void team_pass(const fmm_sort_item *items, fmm_sort_item *scratch, int64_t n, int shift, int64_t (*count)[team_digits], int64_t *end,
-                      int threads) {
-  const uint64_t mask = team_digits - 1;
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int t = 0; t < threads; t++) {
-    memset(count[t], 0, sizeof count[t]);
-    for (int64_t i = n * t / threads; i < n * (t + 1) / threads; i++) count[t][items[i].key >> shift & mask]++;
+/* One pass of a team over items, in a part a thread, or fewer where parts would be small. */
+typedef struct pass {
+  fmm_sort_item *items, *scratch;
+  int64_t n, (*count)[team_digits], *end, large; /* end[d]: of bucket d */
+  int shift, parts, threads;
+} pass;
+
+static int64_t part_begin(const pass *p, int64_t t) { return p->n * t / p->parts; }
+
+static void count_parts(void *context, int64_t begin, int64_t end) {
+  const pass *p = context;
+  for (int64_t t = begin; t < end; t++) {
+    memset(p->count[t], 0, sizeof p->count[t]);
+    for (int64_t i = part_begin(p, t); i < part_begin(p, t + 1); i++) p->count[t][p->items[i].key >> p->shift & (team_digits - 1)]++;
   }
+}
+
+static void move_parts(void *context, int64_t begin, int64_t end) {
+  const pass *p = context;
+  for (int64_t t = begin; t < end; t++)
+    for (int64_t i = part_begin(p, t); i < part_begin(p, t + 1); i++) p->scratch[p->count[t][p->items[i].key >> p->shift & (team_digits - 1)]++] = p->items[i];
+}
+
+/* Of each digit the part's first place, instead of its number. */
+static void place_digits(const pass *p) {
   int64_t sum = 0;
   for (int d = 0; d < team_digits; d++) {
-    for (int t = 0; t < threads; t++) {
-      int64_t c = count[t][d];
-      count[t][d] = sum;
+    for (int t = 0; t < p->parts; t++) {
+      int64_t c = p->count[t][d];
+      p->count[t][d] = sum;
       sum += c;
     }
-    end[d] = sum;
+    p->end[d] = sum;
   }
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int t = 0; t < threads; t++)
-    for (int64_t i = n * t / threads; i < n * (t + 1) / threads; i++) scratch[count[t][items[i].key >> shift & mask]++] = items[i];
 }
 
-static uint64_t team_differing_bits(const fmm_sort_item *items, int64_t n, int threads) {
-  uint64_t bits = 0, first = items[0].key;
-#pragma omp parallel for num_threads(threads) reduction(| : bits)
-  for (int64_t i = 0; i < n; i++) bits |= items[i].key ^ first;
-  return bits;
+static void finish_buckets(void *context, int64_t first, int64_t last) {
+  const pass *p = context;
+  for (int64_t d = first; d < last; d++) {
+    int64_t begin = d ? p->end[d - 1] : 0, size = p->end[d] - begin;
+    if (size > p->large) memcpy(p->items + begin, p->scratch + begin, (size_t)size * sizeof *p->items);
+    else if (size) sort_bucket(p->scratch + begin, p->items + begin, size, 1);
+  }
 }
 
-typedef struct team_work { int64_t (*count)[team_digits]; int64_t large; int threads; } team_work;
+typedef struct difference { const fmm_sort_item *items; uint64_t bits; } difference;
+
+static void find_difference(void *context, int64_t begin, int64_t end) {
+  difference *d = context;
+  uint64_t bits = 0, first = d->items[0].key;
+  for (int64_t i = begin; i < end; i++) bits |= d->items[i].key ^ first;
+#pragma omp critical
+  d->bits |= bits;
+}
 
 /* At most 64 / team_bits deep; on return the items are sorted in place. */
-static fmm_status sort_team(fmm_sort_item *items, fmm_sort_item *scratch, int64_t n, const team_work *work) {
-  uint64_t bits = team_differing_bits(items, n, work->threads);
-  if (!bits) return FMM_OK;
-  int64_t *end = NULL;
-  FMM_TRY(FMM_ALLOCATE(&end, team_digits, "bucket ends of the sort"));
-  int top = log2_floor(bits) + 1, shift = top > team_bits ? top - team_bits : 0;
-  team_pass(items, scratch, n, shift, work->count, end, work->threads);
-#pragma omp parallel for num_threads(work->threads) schedule(dynamic, 8)
-  for (int d = 0; d < team_digits; d++) {
-    int64_t begin = d ? end[d - 1] : 0, size = end[d] - begin;
-    if (size > work->large) memcpy(items + begin, scratch + begin, (size_t)size * sizeof *items);
-    else if (size) sort_bucket(scratch + begin, items + begin, size, 1);
-  }
+static fmm_status sort_team(fmm_sort_item *items, fmm_sort_item *scratch, int64_t n, const pass *all) {
+  difference d = {items, 0};
+  fmm_team_loop(n, part_minimum, find_difference, &d, all->threads);
+  if (!d.bits) return FMM_OK;
+  pass p = *all;
+  int top = log2_floor(d.bits) + 1;
+  p.items = items, p.scratch = scratch, p.n = n, p.shift = top > team_bits ? top - team_bits : 0;
+  FMM_TRY(FMM_ALLOCATE(&p.end, team_digits, "bucket ends of the sort"));
+  fmm_team_loop(p.parts, 1, count_parts, &p, p.threads);
+  place_digits(&p);
+  fmm_team_loop(p.parts, 1, move_parts, &p, p.threads);
+  fmm_team_loop_uneven(team_digits, 2, finish_buckets, &p, p.threads);
   fmm_status status = FMM_OK;
-  for (int d = 0; d < team_digits && status == FMM_OK; d++) {
-    int64_t begin = d ? end[d - 1] : 0, size = end[d] - begin;
-    if (size > work->large) status = sort_team(items + begin, scratch + begin, size, work);
+  for (int digit = 0; digit < team_digits && status == FMM_OK; digit++) {
+    int64_t begin = digit ? p.end[digit - 1] : 0, size = p.end[digit] - begin;
+    if (size > p.large) status = sort_team(items + begin, scratch + begin, size, all);
   }
-  FMM_FREE(&end);
+  FMM_FREE(&p.end);
   return status;
 }
 
@@ -114,9 +137,10 @@ fmm_status fmm_sort_items(fmm_sort_item *items, fmm_sort_item *scratch, int64_t 
     fmm_sort_items_serial(items, scratch, n);
     return FMM_OK;
   }
-  team_work work = {.count = NULL, .large = n / (8 * threads) > team_minimum ? n / (8 * threads) : team_minimum, .threads = threads};
-  FMM_TRY(FMM_ALLOCATE(&work.count, threads, "histograms of the sort"));
-  fmm_status status = sort_team(items, scratch, n, &work);
-  FMM_FREE(&work.count);
+  const int parts = n < (int64_t)part_minimum * threads ? (int)(n / part_minimum) + 1 : threads;
+  pass all = {.large = n / (8 * threads) > team_minimum ? n / (8 * threads) : team_minimum, .parts = parts, .threads = threads};
+  FMM_TRY(FMM_ALLOCATE(&all.count, parts, "histograms of the sort"));
+  fmm_status status = sort_team(items, scratch, n, &all);
+  FMM_FREE(&all.count);
   return status;
 }

@@ -58,10 +58,11 @@ enum { FMM_MAX_SCHEDULES = 16 };
 typedef struct fmm_schedule_outcome { const fmm_schedule *schedule; fmm_assignment assignment; fmm_makespan makespan; } fmm_schedule_outcome;
 int fmm_schedule_evaluate_all(const fmm_cost_table *costs, const fmm_precision_sets *precisions, fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES]);
 
-/* Tuner: leaf size and root scale with the smallest makespan, over schedules and sets of precisions. Estimated counts come from the caller (sorted keys or a named distribution). */
-typedef fmm_status fmm_count_estimate(void *context, int leaf_size, double root_scale, fmm_counts *counts);
+/* Tuner: leaf size and root scale with the smallest makespan, over schedules and sets of precisions. Estimated counts come from the caller (sorted keys or a named distribution),
+ * of up to FMM_ESTIMATES_AT_ONCE (runtime/estimate.h) trees at once where the next ones are known. */
+typedef fmm_status fmm_count_estimate(void *context, int n, const fmm_tree_options *choice, fmm_counts *counts);
 typedef struct fmm_tuned { int leaf_size; double root_scale; fmm_assignment assignment; fmm_makespan makespan; int n_estimates; } fmm_tuned;
-/* leaf_size or root_scale nonzero: kept. At most FMM_MAX_ESTIMATES calls of estimate, never twice for the same pair. The tree of one leaf
+/* leaf_size or root_scale nonzero: kept. At most FMM_MAX_ESTIMATES estimates, never twice of the same pair. The tree of one leaf
  * (direct sums) is always among the candidates. AUTO finds about what it finds for each schedule by name, but for those half as slow again as the best on every tree that was looked at. Errors of estimate are passed on; FMM_ERR_DEVICE when `kind` cannot run. */
 enum { FMM_MAX_ESTIMATES = 40 };
 fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision_sets *precisions, fmm_schedule_kind kind, int leaf_size,

@@ -4,10 +4,11 @@
  * and the neighbours of the best, then refine q by factors of sqrt 2 at the best scale. Where 2 q gave the same tree as q, boxes of larger scales would be
  * split at q but not at 4 q: then scales are walked up at 4 q, and, if that gained nothing, down at q.
  * Where schedules of both devices are about as fast as one another, each is best on a tree of its own, and the smallest over all of them has several valleys: so for each that
- * came near the best the same search is made again. Every pair is estimated once, for all schedules. */
+ * came near the best the same search is made again. Every pair is estimated once, for all schedules; those that will be asked for whatever the first of them tells are estimated together. */
 #include <limits.h>
 #include <math.h>
 
+#include "runtime/estimate.h"
 #include "sched/sched.h"
 
 static const double worthwhile = 0.99; /* a gain of 1 % is worth another estimate */
@@ -24,7 +25,7 @@ typedef struct search {
   int most;          /* estimates; the last is kept for the tree of one leaf */
   int n, goal;       /* what is being minimised: what was ASKED for, or the schedules after it one by one */
   struct { int leaf_size; double root_scale, seconds[GOALS]; } seen[FMM_MAX_ESTIMATES];
-  fmm_counts counts; /* of the latest estimate */
+  fmm_counts counts[FMM_ESTIMATES_AT_ONCE]; /* of the latest estimates */
   fmm_tuned best[GOALS];
   struct { int leaf_size; double root_scale, seconds; } at; /* the goal's best since its search began */
 } search;
@@ -57,25 +58,36 @@ static int find_seen(const search *s, int leaf_size, double root_scale) {
   return i;
 }
 
-static fmm_status see(search *s, int leaf_size, double root_scale) {
-  fmm_tuned candidate = {.leaf_size = leaf_size, .root_scale = root_scale};
+static fmm_status see(search *s, const fmm_tree_options *choice, const fmm_counts *counts) {
+  fmm_tuned candidate = {.leaf_size = choice->leaf_size, .root_scale = choice->root_scale};
   fmm_cost_table costs;
-  FMM_TRY(s->estimate(s->context, leaf_size, root_scale, &s->counts));
-  fmm_cost_table_make(s->machine, &s->counts, s->pair, &costs);
+  fmm_cost_table_make(s->machine, counts, s->pair, &costs);
   FMM_TRY(price(s, &costs, &candidate));
-  s->seen[s->n].leaf_size = leaf_size, s->seen[s->n].root_scale = root_scale;
+  s->seen[s->n].leaf_size = choice->leaf_size, s->seen[s->n].root_scale = choice->root_scale;
   keep(s, ASKED, &candidate);
   if (s->kind == FMM_SCHEDULE_AUTO) keep_each_schedule(s, &costs, &candidate);
   s->n++;
   return FMM_OK;
 }
 
+/* Estimates those that were not seen, all at once, while there are estimates left. */
+static fmm_status look_at(search *s, int n, const fmm_tree_options *choice) {
+  fmm_tree_options fresh[FMM_ESTIMATES_AT_ONCE];
+  int n_fresh = 0;
+  for (int i = 0; i < n && s->n + n_fresh < s->most; i++)
+    if (find_seen(s, choice[i].leaf_size, choice[i].root_scale) == s->n) fresh[n_fresh++] = choice[i];
+  if (!n_fresh) return FMM_OK;
+  FMM_TRY(s->estimate(s->context, n_fresh, fresh, s->counts));
+  for (int i = 0; i < n_fresh; i++) FMM_TRY(see(s, &fresh[i], &s->counts[i]));
+  return FMM_OK;
+}
+
 /* *seconds of this candidate, estimated unless seen; INFINITY when no estimate is left. Keeps the best. */
 static fmm_status try_candidate(search *s, int leaf_size, double root_scale, double *seconds) {
-  const int i = find_seen(s, leaf_size, root_scale);
   *seconds = INFINITY;
-  if (i == s->most) return FMM_OK;
-  if (i == s->n) FMM_TRY(see(s, leaf_size, root_scale));
+  FMM_TRY(look_at(s, 1, &(fmm_tree_options){leaf_size, root_scale}));
+  const int i = find_seen(s, leaf_size, root_scale);
+  if (i == s->n) return FMM_OK;
   *seconds = s->seen[i].seconds[s->goal];
   if (*seconds < s->at.seconds) s->at.leaf_size = leaf_size, s->at.root_scale = root_scale, s->at.seconds = *seconds;
   return FMM_OK;
@@ -94,6 +106,7 @@ static fmm_status walk(search *s, double factor, double root_scale) {
 
 static fmm_status search_leaf_sizes(search *s, double root_scale) {
   double seconds;
+  FMM_TRY(look_at(s, 2, (const fmm_tree_options[]){{FIRST_LEAF_SIZE, root_scale}, {2 * FIRST_LEAF_SIZE, root_scale}}));
   FMM_TRY(try_candidate(s, FIRST_LEAF_SIZE, root_scale, &seconds));
   FMM_TRY(walk(s, 2, root_scale));
   if (s->at.leaf_size == FIRST_LEAF_SIZE) FMM_TRY(walk(s, 0.5, root_scale));
@@ -109,9 +122,11 @@ static int is_flat_above_best(const search *s) {
 
 typedef struct scale { int leaf_size, eighth; double seconds; } scale; /* 2^(eighth/8) */
 
+static double scale_of(int eighth) { return exp2(eighth / 8.0); }
+
 static fmm_status try_scale(search *s, int leaf_size, int eighth, scale *best) {
   double seconds;
-  FMM_TRY(try_candidate(s, leaf_size, exp2(eighth / 8.0), &seconds));
+  FMM_TRY(try_candidate(s, leaf_size, scale_of(eighth), &seconds));
   if (seconds < best->seconds) *best = (scale){leaf_size, eighth, seconds};
   return FMM_OK;
 }
@@ -130,16 +145,20 @@ static fmm_status search_scales(search *s) {
   const int leaf_size = s->at.leaf_size;
   scale best = {.seconds = INFINITY};
   if (is_flat_above_best(s)) FMM_TRY(walk_scales(s, leaf_size, &best));
-  else
+  else {
+    FMM_TRY(look_at(s, 3, (const fmm_tree_options[]){{leaf_size, scale_of(2)}, {leaf_size, scale_of(4)}, {leaf_size, scale_of(6)}}));
     for (int eighth = 2; eighth <= 6; eighth += 2) FMM_TRY(try_scale(s, leaf_size, eighth, &best));
+  }
   scale ignored = best;
-  FMM_TRY(try_scale(s, best.eighth ? best.leaf_size : leaf_size, (best.eighth + 7) % 8, &ignored));
-  return try_scale(s, best.leaf_size, best.eighth + 1, &ignored);
+  const int below = (best.eighth + 7) % 8, above = best.eighth + 1, leaf_below = best.eighth ? best.leaf_size : leaf_size;
+  FMM_TRY(look_at(s, 2, (const fmm_tree_options[]){{leaf_below, scale_of(below)}, {best.leaf_size, scale_of(above)}}));
+  FMM_TRY(try_scale(s, leaf_below, below, &ignored));
+  return try_scale(s, best.leaf_size, above, &ignored);
 }
 
 /* One leaf: n x m pairs at once. Estimated only if pairs alone, priced like any other counts, beat the best. */
 static fmm_status try_one_leaf(search *s, double root_scale) {
-  const fmm_counts *c = &s->counts;
+  const fmm_counts *c = &s->counts[0];
   int64_t larger = c->n_sources > c->n_targets ? c->n_sources : c->n_targets;
   if (larger < 1 || larger > INT_MAX) return FMM_OK;
   fmm_counts direct = {.order = c->order, .n_columns = c->n_columns, .gradient = c->gradient, .n_surface = c->n_surface, .n_levels = 1,
@@ -157,15 +176,21 @@ static fmm_status try_one_leaf(search *s, double root_scale) {
   return try_candidate(s, (int)larger, root_scale, &seconds);
 }
 
+/* By factors of sqrt 2 at the best scale, upwards, then downwards from the best. */
+static fmm_status refine_leaf_size(search *s) {
+  const double larger = s->at.leaf_size * M_SQRT2, smaller = s->at.leaf_size * M_SQRT1_2, root_scale = s->at.root_scale;
+  if (smaller >= SMALLEST_LEAF && larger <= LARGEST_LEAF) FMM_TRY(look_at(s, 2, (const fmm_tree_options[]){{(int)lround(larger), root_scale}, {(int)lround(smaller), root_scale}}));
+  FMM_TRY(walk(s, M_SQRT2, root_scale));
+  return walk(s, M_SQRT1_2, s->at.root_scale);
+}
+
 static fmm_status search_for(search *s, int goal, int leaf_size, double root_scale) {
   double first_scale = root_scale > 0 ? root_scale : 1, seconds;
   s->goal = goal, s->at.leaf_size = leaf_size > 0 ? leaf_size : FIRST_LEAF_SIZE, s->at.root_scale = first_scale, s->at.seconds = INFINITY;
   if (leaf_size > 0) FMM_TRY(try_candidate(s, leaf_size, first_scale, &seconds));
   else FMM_TRY(search_leaf_sizes(s, first_scale));
   if (!(root_scale > 0)) FMM_TRY(search_scales(s));
-  if (leaf_size > 0) return FMM_OK;
-  FMM_TRY(walk(s, M_SQRT2, s->at.root_scale));
-  return walk(s, M_SQRT1_2, s->at.root_scale);
+  return leaf_size > 0 ? FMM_OK : refine_leaf_size(s);
 }
 
 /* Whether a schedule came near the best. The best one too: the search over all may have left its valley. */

@@ -24,6 +24,10 @@ static void count_exactly(int64_t n, const double *s, int64_t m, const double *t
   fmm_tree_free(&tree);
 }
 
+static fmm_status estimate(fmm_estimate *e, int q, double root_scale, const fmm_count_case *what, fmm_counts *c) {
+  return fmm_estimate_counts(e, 1, &(fmm_tree_options){q, root_scale}, what, c);
+}
+
 static void nothing_is_thinned_of_few_points_and_counts_are_exact(void **state) {
   enum { n = 20000, m = 9000 };
   double *s = malloc(n * 24), *t = malloc(m * 24);
@@ -36,7 +40,7 @@ static void nothing_is_thinned_of_few_points_and_counts_are_exact(void **state) 
   for (int q = 20; q <= 320; q *= 4)
     for (double root_scale = 1; root_scale < 2; root_scale += 0.35) {
       count_exactly(n, s, m, t, q, root_scale, &what, &exact);
-      assert_ok(fmm_estimate_counts(e, q, root_scale, &what, &estimated));
+      assert_ok(estimate(e, q, root_scale, &what, &estimated));
       assert_memory_equal(&exact, &estimated, sizeof exact);
     }
   fmm_estimate_destroy(&e);
@@ -61,11 +65,11 @@ static void estimates_are_near_the_counts(const char *distribution, int q, doubl
   assert_ok(fmm_generate_points(distribution, n, 1, s, 2));
   count_exactly(n, s, 0, NULL, q, root_scale, &what, &exact);
   assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
-  assert_ok(fmm_estimate_counts(e, q, root_scale, &what, &estimated));
+  assert_ok(estimate(e, q, root_scale, &what, &estimated));
   assert_int_equal(estimated.n_sources, n);
   if (difference(&estimated, &exact) > bound) fail_msg("%s, from points: %g", distribution, difference(&estimated, &exact));
   assert_ok(fmm_estimate_create_named(&named, distribution, n, 2));
-  assert_ok(fmm_estimate_counts(named, q, root_scale, &what, &estimated));
+  assert_ok(estimate(named, q, root_scale, &what, &estimated));
   if (difference(&estimated, &exact) > named_bound) fail_msg("%s, by name: %g", distribution, difference(&estimated, &exact));
   fmm_estimate_destroy(&e);
   fmm_estimate_destroy(&named);
@@ -89,9 +93,34 @@ static void estimates_are_the_same_for_any_number_of_threads(void **state) {
   for (int threads = 1; threads <= 3; threads++) {
     fmm_estimate *e = NULL;
     assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, threads));
-    assert_ok(fmm_estimate_counts(e, 64, 1.1, &what, threads == 1 ? &first : &other));
+    assert_ok(estimate(e, 64, 1.1, &what, threads == 1 ? &first : &other));
     if (threads > 1) assert_memory_equal(&first, &other, sizeof first);
     fmm_estimate_destroy(&e);
+  }
+  free(s);
+}
+
+/* Trees of two sizes of samples, sharing some of them and some scales, more scales than are kept. */
+static void estimates_at_once_are_those_one_by_one(void **state) {
+  enum { n = 400000 };
+  const fmm_tree_options choice[] = {{48, 1}, {700, 1}, {48, 1.3}, {90, 1.3}};
+  double *s = malloc(n * 24);
+  fmm_count_case what = laplace();
+  fmm_counts together[4], one;
+  assert_ok(fmm_generate_points("plummer", n, 1, s, 2));
+  for (int threads = 1; threads <= 3; threads++) {
+    fmm_estimate *e = NULL, *other = NULL;
+    assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, threads));
+    assert_ok(fmm_estimate_create(&other, n, s, 0, NULL, 1));
+    for (int round = 0; round < 2; round++) {
+      assert_ok(fmm_estimate_counts(e, 4, choice, &what, together));
+      for (int i = 0; i < 4; i++) {
+        assert_ok(estimate(other, choice[i].leaf_size, choice[i].root_scale, &what, &one));
+        assert_memory_equal(&together[i], &one, sizeof one);
+      }
+      for (double scale = 1.02; round == 0 && scale < 1.4; scale += 0.02) assert_ok(estimate(e, 400, scale, &what, &one));
+    }
+    fmm_estimate_destroy(&e), fmm_estimate_destroy(&other);
   }
   free(s);
 }
@@ -105,17 +134,17 @@ static void hostile_points_do_not_make_estimates_explode(void **state) {
   assert_ok(fmm_generate_points("uniform", n, 1, s, 2));
   for (int i = 0; i < 3 * n; i++) s[i] *= i / 3 % 2 ? 1e-9 : 1; /* half of them below the finest cell */
   assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
-  assert_ok(fmm_estimate_counts(e, 64, 1, &what, &c));
+  assert_ok(estimate(e, 64, 1, &what, &c));
   assert_true(c.total[FMM_PHASE_ULIST].pairs < 1e3 * n && c.n_boxes < n);
   fmm_estimate_destroy(&e);
   for (int i = 0; i < 3 * n; i++) s[i] = 1; /* all at one place */
   assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
-  assert_ok(fmm_estimate_counts(e, 64, 1, &what, &c));
+  assert_ok(estimate(e, 64, 1, &what, &c));
   assert_true(c.n_boxes == 1 && c.total[FMM_PHASE_ULIST].pairs == 0);
   fmm_estimate_destroy(&e);
   for (int64_t few = 0; few < 4; few++) {
     assert_ok(fmm_estimate_create(&e, few, s, 0, NULL, 2));
-    assert_ok(fmm_estimate_counts(e, 1, 1, &what, &c));
+    assert_ok(estimate(e, 1, 1, &what, &c));
     assert_int_equal(c.n_sources, few);
     fmm_estimate_destroy(&e);
   }
@@ -135,7 +164,7 @@ static void memory_that_fails_anywhere_leaks_nothing(void **state) {
     fmm_counts c;
     fmm_memory_fail_at(failures + 1);
     fmm_status status = fmm_estimate_create_named(&e, "sphere", 1000, 1);
-    if (status == FMM_OK) status = fmm_estimate_counts(e, 10, 1, &what, &c);
+    if (status == FMM_OK) status = estimate(e, 10, 1, &what, &c);
     fmm_estimate_destroy(&e);
     assert_int_equal(fmm_memory_now(), before);
     if (status == FMM_OK) break;
@@ -149,6 +178,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_thinned_of_few_points_and_counts_are_exact),
                                      cmocka_unit_test(thinned_estimates_are_near_the_counts),
                                      cmocka_unit_test(estimates_are_the_same_for_any_number_of_threads),
+                                     cmocka_unit_test(estimates_at_once_are_those_one_by_one),
                                      cmocka_unit_test(hostile_points_do_not_make_estimates_explode),
                                      cmocka_unit_test(memory_that_fails_anywhere_leaks_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);

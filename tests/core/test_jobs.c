@@ -1,6 +1,7 @@
 /* Jobs beside one another: all run, errors are joined, loops inside them are shared out. */
 #include "runtime/jobs.h"
 #include "runtime/memory.h"
+#include "runtime/team_loop.h"
 #include "tests/test.h"
 
 enum { JOBS = 5, ITEMS = 10000 };
@@ -52,6 +53,70 @@ static void one_thread_runs_them_in_their_order(void **state) {
   FMM_FREE(&counts);
 }
 
+typedef struct visits { int64_t n; int threads, uneven, *of; } visits;
+
+static void visit(void *context, int64_t begin, int64_t end) {
+  const visits *v = context;
+  assert_true(begin < end && end <= v->n);
+  for (int64_t i = begin; i < end; i++) v->of[i]++; /* no two pieces share one */
+}
+
+static fmm_status visit_all(void *context) {
+  visits *v = context;
+  (v->uneven ? fmm_team_loop_uneven : fmm_team_loop)(v->n, 10, visit, v, v->threads);
+  return FMM_OK;
+}
+
+/* By a team of its own, and as a part of several jobs, one of which has jobs of its own. */
+static void a_team_loop_visits_everything_once(void **state) {
+  static const int64_t sizes[JOBS] = {0, 1, 11, 640, ITEMS};
+  for (int threads = 1; threads <= 4; threads++)
+    for (int uneven = 0; uneven <= 1; uneven++)
+      for (int in_jobs = 0; in_jobs <= 1; in_jobs++) {
+        visits v[JOBS];
+        fmm_job jobs[JOBS];
+        for (int i = 0; i < JOBS; i++) {
+          v[i] = (visits){.n = sizes[i], .threads = threads, .uneven = uneven};
+          assert_ok(FMM_ALLOCATE_ZERO(&v[i].of, ITEMS, "visits"));
+          jobs[i] = (fmm_job){.name = "visit", .run = visit_all, .context = &v[i]};
+          if (!in_jobs) visit_all(&v[i]);
+        }
+        if (in_jobs) assert_ok(fmm_jobs_run(jobs, JOBS, threads));
+        for (int i = 0; i < JOBS; i++) {
+          for (int64_t k = 0; k < ITEMS; k++) assert_int_equal(v[i].of[k], k < sizes[i]);
+          FMM_FREE(&v[i].of);
+        }
+      }
+}
+
+static fmm_status run_inner_jobs(void *context) {
+  count *c = context;
+  fmm_job jobs[JOBS];
+  for (int i = 0; i < JOBS; i++) jobs[i] = (fmm_job){.name = "inner", .run = work, .context = &c[i]};
+  return fmm_jobs_run(jobs, JOBS, 3);
+}
+
+static void jobs_of_a_job_are_jobs_of_its_team(void **state) {
+  for (int threads = 1; threads <= 4; threads++) {
+    fmm_job outer[2], unused[JOBS];
+    count *counts[2];
+    int order[2][JOBS], n[2];
+    for (int k = 0; k < 2; k++) {
+      make(unused, &counts[k], order[k], &n[k]);
+      outer[k] = (fmm_job){.name = "outer", .run = run_inner_jobs, .context = counts[k]};
+    }
+    counts[1][3].fails = 1;
+    assert_int_equal(fmm_jobs_run(outer, 2, threads), FMM_ERR_DEVICE + 1);
+    assert_string_equal(fmm_last_error(), "job 3 failed");
+    for (int k = 0; k < 2; k++) {
+      assert_int_equal(n[k], JOBS);
+      for (int i = 0; i < JOBS; i++)
+        for (int item = 0; item < ITEMS; item++) assert_int_equal(counts[k][i].items[item], item);
+      FMM_FREE(&counts[k]);
+    }
+  }
+}
+
 /* Whatever thread it was: the caller's last error is the first failing job's. */
 static void the_first_failure_in_the_order_of_the_jobs_is_reported_and_the_others_end(void **state) {
   for (int threads = 1; threads <= 4; threads++)
@@ -76,6 +141,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_job_runs_once_and_its_loop_as_a_whole),
       cmocka_unit_test(one_thread_runs_them_in_their_order),
+      cmocka_unit_test(a_team_loop_visits_everything_once),
+      cmocka_unit_test(jobs_of_a_job_are_jobs_of_its_team),
       cmocka_unit_test(the_first_failure_in_the_order_of_the_jobs_is_reported_and_the_others_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

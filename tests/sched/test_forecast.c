@@ -3,12 +3,14 @@
 #include "machines.h"
 #include "sched/forecast.h"
 
-static fmm_status estimate(void *context, int leaf_size, double root_scale, fmm_counts *counts) {
+static fmm_status estimate(void *context, int n_trees, const fmm_tree_options *choice, fmm_counts *counts) {
   double n = *(double *)context;
-  int depth = 0;
-  while (depth < 8 && n > leaf_size * exp2(3 * depth)) depth++;
-  *counts = full_tree(n, depth, 6);
-  counts->same_points = 1;
+  for (int i = 0; i < n_trees; i++) {
+    int depth = 0;
+    while (depth < 8 && n > choice[i].leaf_size * exp2(3 * depth)) depth++;
+    counts[i] = full_tree(n, depth, 6);
+    counts[i].same_points = 1;
+  }
   return FMM_OK;
 }
 

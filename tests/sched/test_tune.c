@@ -1,6 +1,7 @@
 /* The tuner against a scan of its whole range, with few estimates and none twice. */
 #include "test.h"
 #include "machines.h"
+#include "runtime/estimate.h"
 
 static const fmm_precision_sets precisions = {1, {{FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE,
                                                    FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE, FMM_PRECISION_DOUBLE}}};
@@ -8,8 +9,7 @@ static const fmm_precision_sets precisions = {1, {{FMM_PRECISION_DOUBLE, FMM_PRE
 /* Uniform points: the tree is as deep as fullest boxes need; with a root scale of s they fill a part 1/s of its edge. */
 typedef struct uniform { double n; int order, calls; struct { int q; double s; } asked[200]; fmm_status fail; } uniform;
 
-static fmm_status estimate(void *context, int leaf_size, double root_scale, fmm_counts *counts) {
-  uniform *u = context;
+static fmm_status estimate_one(uniform *u, int leaf_size, double root_scale, fmm_counts *counts) {
   for (int i = 0; i < u->calls; i++)
     if (u->asked[i].q == leaf_size && u->asked[i].s == root_scale) fail_msg("asked twice for q = %d, scale %g", leaf_size, root_scale);
   u->asked[u->calls].q = leaf_size, u->asked[u->calls++].s = root_scale;
@@ -29,13 +29,19 @@ static fmm_status estimate(void *context, int leaf_size, double root_scale, fmm_
   return FMM_OK;
 }
 
+static fmm_status estimate(void *context, int n, const fmm_tree_options *choice, fmm_counts *counts) {
+  assert_in_range(n, 1, FMM_ESTIMATES_AT_ONCE);
+  for (int i = 0; i < n; i++) FMM_TRY(estimate_one(context, choice[i].leaf_size, choice[i].root_scale, &counts[i]));
+  return FMM_OK;
+}
+
 static double seconds_of(const fmm_machine *m, double n, int q, double s) {
   uniform u = {.n = n};
   fmm_counts c;
   fmm_cost_table t;
   fmm_assignment a;
   fmm_makespan makespan;
-  assert_ok(estimate(&u, q, s, &c));
+  assert_ok(estimate_one(&u, q, s, &c));
   fmm_cost_table_make(m, &c, &fmm_info_laplace, &t);
   assert_ok(fmm_schedule_choose(&t, &precisions, FMM_SCHEDULE_AUTO, &a, &makespan));
   return makespan.seconds;
