@@ -104,7 +104,7 @@ enum { FLUSH = 1 << 30 };
 typedef struct lane_group {
   coordinate_vector x, y, z;
   fmm_vector nearest;
-  fmm_mask zeros;
+  fmm_mask apart; /* guarded: sources that are not at distance zero */
 } lane_group;
 
 VECTOR_FUNCTION lane_group load_group(const fmm_pair_call *call, int i) {
@@ -131,20 +131,16 @@ VECTOR_FUNCTION void add_sums(const fmm_pair_call *call, int i, shape q, const f
 }
 
 #ifdef FMM_SINGLE
-/* Notes the nearest pair, and counts and leaves out pairs at distance zero where there may be some. */
+/* Notes the nearest pair; where some may be at distance zero it leaves them out and counts the others. */
 VECTOR_FUNCTION void track(lane_group *g, fmm_vector dx, fmm_vector dy, fmm_vector dz, int guarded) {
   fmm_vector r2 = dx * dx + dy * dy + dz * dz;
-  if (guarded) {
-    fmm_mask zero = r2 == 0;
-    g->zeros -= zero;
-    r2 = (fmm_vector)((fmm_mask)r2 | (zero & (fmm_mask)vector_constant(3e38)));
-  }
-  g->nearest = vector_min(r2, g->nearest);
+  if (guarded) note_distance(r2, &g->nearest, &g->apart);
+  else g->nearest = vector_min(r2, g->nearest);
 }
 
 VECTOR_FUNCTION void store_tracking(const fmm_pair_call *call, int i, const lane_group *g, int guarded) {
   *(fmm_vector *)call->nearest = vector_min(g->nearest, *(fmm_vector *)call->nearest);
-  if (guarded) *(fmm_mask *)(call->zeros + i) += g->zeros;
+  if (guarded) *(fmm_mask *)(call->zeros + i) += (fmm_integer)call->n_sources - g->apart;
 }
 #else
 VECTOR_FUNCTION void track(lane_group *g, fmm_vector dx, fmm_vector dy, fmm_vector dz, int guarded) { (void)0; }

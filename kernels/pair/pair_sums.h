@@ -71,7 +71,9 @@ typedef struct fmm_pair_points {
   int64_t value_stride;
   double bounds[3][2], largest; /* lowest and highest coordinates, largest magnitude of a density; wanted in single precision only */
 } fmm_pair_points;
-void fmm_pair_points_measure(const fmm_pair_sum *sum, fmm_pair_points *points); /* fills in the last two */
+void fmm_pair_points_bound(fmm_pair_points *points);                          /* fills in bounds */
+void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points); /* fills in largest */
+void fmm_pair_points_measure(const fmm_pair_sum *sum, fmm_pair_points *points); /* both */
 int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum);
 int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum); /* can, and is faster so than one-sided twice */
 void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, int64_t n_others, const fmm_pair_points *others);

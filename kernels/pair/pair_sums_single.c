@@ -182,16 +182,24 @@ void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t 
   add_parts(sum, b, &parts, &p);
 }
 
-void fmm_pair_points_measure(const fmm_pair_sum *sum, fmm_pair_points *points) {
-  const fmm_pair_convert *convert = fmm_pair_converter();
+void fmm_pair_points_bound(fmm_pair_points *points) {
   const double *const plane[3] = {points->x, points->y, points->z};
-  double range[2] = {0, 0};
   for (int axis = 0; axis < 3; axis++) {
     points->bounds[axis][0] = INFINITY, points->bounds[axis][1] = -INFINITY;
-    convert->extent(points->n, plane[axis], points->bounds[axis]);
+    fmm_pair_converter()->extent(points->n, plane[axis], points->bounds[axis]);
   }
+}
+
+void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points) {
+  const fmm_pair_convert *convert = fmm_pair_converter();
+  double range[2] = {0, 0};
   for (int k = 0; k < sum->pair->info->components; k++) convert->extent(points->n, points->density + k * points->component_stride, range);
   points->largest = fmax(-range[0], range[1]);
+}
+
+void fmm_pair_points_measure(const fmm_pair_sum *sum, fmm_pair_points *points) {
+  fmm_pair_points_bound(points);
+  fmm_pair_points_weigh(sum, points);
 }
 
 /* As extent_of; largest: of the crowd's densities. */

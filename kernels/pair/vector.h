@@ -98,8 +98,30 @@ VECTOR_FUNCTION fmm_vector vector_min(fmm_vector a, fmm_vector b) {
 }
 #endif
 
-/* vector_rsqrt, and 0 at distance zero. */
+/* y, and 0 at distance zero. */
+#if defined(FMM_SIMD_AVX512_BUILD) && defined(FMM_SINGLE)
+VECTOR_FUNCTION fmm_vector where_not_zero(fmm_vector r2, fmm_vector y) {
+  return (fmm_vector)_mm512_maskz_mov_ps(_mm512_cmpneq_ps_mask((__m512)r2, _mm512_setzero_ps()), (__m512)y);
+}
+#else
 VECTOR_FUNCTION fmm_vector where_not_zero(fmm_vector r2, fmm_vector y) { return (fmm_vector)((fmm_mask)y & (r2 != 0)); }
+#endif
+
+#ifdef FMM_SINGLE
+/* *nearest becomes the smaller of it and r2 where that is not zero; *apart counts those lanes. By the mask of where_not_zero, so that a compiler makes one. */
+VECTOR_FUNCTION void note_distance(fmm_vector r2, fmm_vector *nearest, fmm_mask *apart) {
+#ifdef FMM_SIMD_AVX512_BUILD
+  const __mmask16 some = _mm512_cmpneq_ps_mask((__m512)r2, _mm512_setzero_ps());
+  *nearest = (fmm_vector)_mm512_mask_min_ps((__m512)*nearest, some, (__m512)r2, (__m512)*nearest);
+  *apart = (fmm_mask)_mm512_mask_add_epi32((__m512i)*apart, some, (__m512i)*apart, _mm512_set1_epi32(1));
+#else
+  const fmm_mask some = r2 != 0;
+  *apart -= some;
+  *nearest = vector_min((fmm_vector)((fmm_mask)r2 | (~some & (fmm_mask)vector_constant(3e38))), *nearest);
+#endif
+}
+#endif
+
 VECTOR_FUNCTION fmm_vector vector_rsqrt_guarded(fmm_vector r2) { return where_not_zero(r2, vector_rsqrt(r2)); }
 
 /* exp(x) = 2^n exp(f), |f| <= ln(2)/2, n rounded by adding 1.5 * 2^(mantissa bits); ln 2 in two parts (Cody & Waite, Software Manual for the

@@ -17,7 +17,7 @@ typedef struct workspace {
   fmm_ulist_groups groups;
   int n_values;  /* of a point */
   double *halo;  /* of group g from halo_begin[g] * n_values on; NULL: pairs are not summed in both directions */
-  fmm_pair_points *leaf; /* of each row, where they are */
+  fmm_pair_points *leaf; /* of each row, where they are; their bounds from the beginning */
 } workspace;
 
 /* Rows [begin, end) of one group. */
@@ -151,8 +151,10 @@ static void add_halos(const work *w, int32_t row) {
 }
 
 static void find_leaf(const work *w, int32_t row) {
-  w->own->leaf[row] = points_of(w->state, row);
-  if (w->sum.single_kernels) fmm_pair_points_measure(&w->sum, &w->own->leaf[row]);
+  fmm_pair_points leaf = points_of(w->state, row);
+  memcpy(leaf.bounds, w->own->leaf[row].bounds, sizeof leaf.bounds);
+  if (w->sum.single_kernels) fmm_pair_points_weigh(&w->sum, &leaf);
+  w->own->leaf[row] = leaf;
 }
 
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
@@ -201,6 +203,14 @@ static fmm_status plan_groups(const fmm_state *state, workspace *own, int64_t *n
   return FMM_OK;
 }
 
+static void bound_leaves(const fmm_state *state, workspace *own) {
+#pragma omp parallel for schedule(static) num_threads(state->threads)
+  for (int32_t row = 0; row < state->lists->u.n_rows; row++) {
+    own->leaf[row] = points_of(state, row);
+    fmm_pair_points_bound(&own->leaf[row]);
+  }
+}
+
 static fmm_status reserve(fmm_state *state) {
   workspace *own;
   int64_t n_halo;
@@ -210,6 +220,7 @@ static fmm_status reserve(fmm_state *state) {
   FMM_CHECK(plan_groups(state, own, &n_halo));
   if (n_halo) FMM_CHECK(FMM_ALLOCATE(&own->halo, n_halo, "U list halos"));
   if (n_halo) FMM_CHECK(FMM_ALLOCATE(&own->leaf, state->lists->u.n_rows, "U list leaves"));
+  if (n_halo) bound_leaves(state, own);
 done:
   if (status != FMM_OK) release(state);
   return status;
