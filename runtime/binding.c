@@ -153,10 +153,10 @@ static const char *refusal_of(fmm_binding *b) {
 
 static int bind_to(const fmm_binding *b, char *masks, int t) { return sched_setaffinity(0, b->bytes, nth(b, masks, t)) == 0; }
 
-/* To its place, and free again where it is not to be bound: left alone, it would share the core of a thread that was bound there and spins between loops, until the system moves it (10 to 70 ms). */
-static int place_thread(const fmm_binding *b, int t, int bind) { return bind_to(b, b->place, t) && (bind || bind_to(b, b->saved, t)); }
 
-/* Every thread keeps its mask and, when all have the same, goes to its place. The team's threads exist before any of them moves, so none
+/* A calling thread that is not to be bound goes to its place too, and is free again when all are at theirs: left where it was, it would share the core of a thread that was bound there and
+ * spins between loops, until the system moves it (4 to 72 ms were seen).
+ * Every thread keeps its mask and, when all have the same, goes to its place. The team's threads exist before any of them moves, so none
  * inherits a place. Returns the refusal, or NULL; *moved: some thread may have been bound. */
 static const char *bind_team(fmm_binding *b, int bind_caller, int *moved) {
   atomic_int team = 0, strangers = 0, failures = 0;
@@ -166,7 +166,10 @@ static const char *bind_team(fmm_binding *b, int bind_caller, int *moved) {
     atomic_fetch_add(&team, 1);
     if (sched_getaffinity(0, b->bytes, nth(b, b->saved, t)) || !CPU_EQUAL_S(b->bytes, nth(b, b->saved, t), nth(b, b->mask, 0))) atomic_fetch_add(&strangers, 1);
 #pragma omp barrier
-    if (atomic_load(&team) == b->threads && !atomic_load(&strangers) && !place_thread(b, t, t || bind_caller)) atomic_fetch_add(&failures, 1);
+    const int place = atomic_load(&team) == b->threads && !atomic_load(&strangers), bind = t || bind_caller;
+    if (place && !bind_to(b, b->place, t) && bind) atomic_fetch_add(&failures, 1);
+#pragma omp barrier
+    if (place && !bind && !bind_to(b, b->saved, t)) atomic_fetch_add(&failures, 1);
   }
   *moved = team == b->threads && !strangers;
   if (team != b->threads) return "OpenMP gave fewer threads";

@@ -27,8 +27,9 @@ static void count_cells(void *context, int64_t begin, int64_t end) {
   cell_count *c = context;
   int64_t cells = 0;
   for (int64_t i = begin; i < end; i++) cells += begins_overfull_cell(c->set, i);
-#pragma omp critical
+  fmm_join_begin();
   c->cells += cells;
+  fmm_join_end();
 }
 
 /* Overfull cells of one set: *count, and their keys into out unless it is NULL. */

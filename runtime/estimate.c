@@ -16,6 +16,16 @@ enum { most_parts = 2 * FMM_ESTIMATES_AT_ONCE /* trees to count, two for a choic
 /* The sample of a step as a root scale sorts it. */
 typedef struct sorted { int step, is_made; double root_scale; int64_t last_use; fmm_sample_keys keys; } sorted;
 
+/* A tree to count: of the sample of a step, as one root scale sorts it. */
+typedef struct part {
+  const fmm_estimate *estimate;
+  const fmm_count_case *what;
+  int step, leaf_size;
+  double root_scale;
+  sorted *sorted;
+  fmm_counts counts;
+} part;
+
 struct fmm_estimate {
   fmm_origin origin;
   char distribution[32];
@@ -24,6 +34,7 @@ struct fmm_estimate {
   int is_made[most_steps];
   sorted sorted[most_sorted];
   int64_t now; /* calls of fmm_estimate_counts */
+  part parts[most_parts]; /* of the present call: too much for a stack */
 };
 
 static int64_t larger_set(const fmm_estimate *e) { return e->origin.n[0] > e->origin.n[1] ? e->origin.n[0] : e->origin.n[1]; }
@@ -87,16 +98,6 @@ static int64_t most_samples_in(const fmm_sample_set *s, int leaf_size) {
   return most > 1 ? (int64_t)most : 1;
 }
 
-/* A tree to count: of the sample of a step, as one root scale sorts it. */
-typedef struct part {
-  const fmm_estimate *estimate;
-  const fmm_count_case *what;
-  int step, leaf_size;
-  double root_scale;
-  sorted *sorted;
-  fmm_counts counts;
-} part;
-
 /* The tree of a sample, in numbers of the points it stands for. */
 static fmm_status refine(const part *p, fmm_tree *t) {
   const fmm_origin *o = &p->estimate->origin;
@@ -157,24 +158,26 @@ static fmm_status make_sample(fmm_estimate *e, int step) {
   return status;
 }
 
-static fmm_status run_parts(fmm_estimate *e, int n, part *parts, fmm_job_run *run) {
+static fmm_status run_parts(fmm_estimate *e, int n, part **parts, fmm_job_run *run) {
   fmm_job jobs[most_parts];
-  for (int i = 0; i < n; i++) jobs[i] = (fmm_job){.name = "estimate", .run = run, .context = &parts[i]};
-  return fmm_jobs_run(jobs, n, e->origin.threads);
+  for (int i = 0; i < n; i++) jobs[i] = (fmm_job){.name = "estimate", .run = run, .context = parts[i]};
+  return n ? fmm_jobs_run(jobs, n, e->origin.threads) : FMM_OK;
 }
 
-static fmm_status count_parts(fmm_estimate *e, int n, part *parts) {
-  part unsorted[most_parts];
+static fmm_status count_parts(fmm_estimate *e, int n) {
+  part *parts = e->parts, *all[most_parts];
+  part *unsorted[most_parts];
   int n_unsorted = 0;
   e->now++;
   for (int i = 0; i < n; i++) {
     FMM_TRY(make_sample(e, parts[i].step));
     parts[i].sorted = place_of(e, parts[i].step, parts[i].root_scale);
-    if (!parts[i].sorted->is_made && parts[i].sorted->last_use != e->now) unsorted[n_unsorted++] = parts[i];
+    if (!parts[i].sorted->is_made && parts[i].sorted->last_use != e->now) unsorted[n_unsorted++] = &parts[i];
     parts[i].sorted->last_use = e->now;
+    all[i] = &parts[i];
   }
   FMM_TRY(run_parts(e, n_unsorted, unsorted, sort_part));
-  return run_parts(e, n, parts, count_part);
+  return run_parts(e, n, all, count_part);
 }
 
 /* By what to multiply a number counted at `step` to have it for all points. Work a point is limit x (1 - border / boxes an edge), boxes an
@@ -226,7 +229,7 @@ static int step_for(const fmm_estimate *e, int leaf_size) {
 }
 
 fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *choice, const fmm_count_case *what, fmm_counts *counts) {
-  part parts[most_parts];
+  part *parts = e->parts;
   int n_parts = 0, k = 0;
   if (n > FMM_ESTIMATES_AT_ONCE) return FMM_FAIL(FMM_ERR_INTERNAL, "%d trees to estimate at once, more than %d", n, FMM_ESTIMATES_AT_ONCE);
   for (int i = 0; i < n; i++) {
@@ -234,7 +237,7 @@ fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *c
     const int step = step_for(e, choice[i].leaf_size);
     for (int j = 0; j <= (step > 0); j++) parts[n_parts++] = (part){.estimate = e, .what = what, .step = step + j, .leaf_size = choice[i].leaf_size, .root_scale = choice[i].root_scale};
   }
-  FMM_TRY(count_parts(e, n_parts, parts));
+  FMM_TRY(count_parts(e, n_parts));
   for (int i = 0; i < n; i++) {
     const part *more = &parts[k++];
     counts[i] = more->counts;

@@ -32,14 +32,13 @@ static void extend_by_piece(void *context, int64_t begin, int64_t end) {
     h0 = x > h0 ? x : h0, h1 = y > h1 ? y : h1, h2 = z > h2 ? z : h2;
   }
   const double lo[3] = {l0, l1, l2}, hi[3] = {h0, h1, h2};
-#pragma omp critical
-  {
-    all->bad |= bad;
-    for (int a = 0; a < 3; a++) {
-      all->b.lo[a] = lo[a] < all->b.lo[a] ? lo[a] : all->b.lo[a];
-      all->b.hi[a] = hi[a] > all->b.hi[a] ? hi[a] : all->b.hi[a];
-    }
+  fmm_join_begin();
+  all->bad |= bad;
+  for (int a = 0; a < 3; a++) {
+    all->b.lo[a] = lo[a] < all->b.lo[a] ? lo[a] : all->b.lo[a];
+    all->b.hi[a] = hi[a] > all->b.hi[a] ? hi[a] : all->b.hi[a];
   }
+  fmm_join_end();
 }
 
 static fmm_status extend_bounds(bounds *b, const char *what, int64_t n, const double *rows, int threads) {

@@ -14,6 +14,9 @@ typedef struct fmm_job {
   double begin_s, end_s;   /* when it ran, in seconds since fmm_jobs_run was called */
 } fmm_job;
 
+/* Whether the calling thread runs a job: then loops and jobs are tasks of its team. (A parallel region of the library's caller is no such team.) */
+int fmm_in_job(void);
+
 /* Returns when all have ended. */
 fmm_status fmm_jobs_run(fmm_job *jobs, int n, int threads);
 #endif

@@ -104,8 +104,9 @@ static void count_v_pairs(void *context, int64_t begin, int64_t end) {
       for (int t = 0; t < 8; t++)
         if (l->target_children[v->row[i]] >> t & 1)
           pairs += fmm_count_bits(l->far[v->direction[j]][t] & (unsigned)l->source_children[v->entry[j]]);
-#pragma omp critical
+  fmm_join_begin();
   c->pairs += pairs;
+  fmm_join_end();
 }
 
 static fmm_status make_lists(fmm_lists *lists, const fmm_lister *l, int threads) {

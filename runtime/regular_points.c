@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "team_loop.h"
+
 enum { SAMPLES = 32 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 14, CELLS = 4096 };
 
 /* Between 0.50 of random points, whose mean over the samples varies by 0.03, and 0.65 of moved lattices, by 0.015. */
@@ -79,8 +81,9 @@ static void find_neighbours(sample samples[SAMPLES], int64_t n, const double *po
       uint32_t near = axes[0].near[cell_of(&axes[0], points[3 * i])] & axes[1].near[cell_of(&axes[1], points[3 * i + 1])] & axes[2].near[cell_of(&axes[2], points[3 * i + 2])];
       for (; near; near &= near - 1) look(&own[__builtin_ctz(near)], points + 3 * i);
     }
-#pragma omp critical
+    fmm_join_begin();
     for (int k = 0; k < SAMPLES; k++) join(&samples[k], &own[k]);
+    fmm_join_end();
   }
 }
 

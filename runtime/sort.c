@@ -106,8 +106,9 @@ static void find_difference(void *context, int64_t begin, int64_t end) {
   difference *d = context;
   uint64_t bits = 0, first = d->items[0].key;
   for (int64_t i = begin; i < end; i++) bits |= d->items[i].key ^ first;
-#pragma omp critical
+  fmm_join_begin();
   d->bits |= bits;
+  fmm_join_end();
 }
 
 /* At most 64 / team_bits deep; on return the items are sorted in place. */

@@ -1,4 +1,4 @@
-/* Loops over boxes or points that are shared out: by a team of their own, or, where the caller runs in one already (a job, jobs.h), as tasks of that team, so that loops of several
+/* Loops over boxes or points that are shared out: by a team of their own, or, inside a job (jobs.h), as tasks of the team that runs the jobs, so that loops of several
  * jobs fill it together. A body is called for pieces that lie beside one another and make up the whole; how many depends on the number of threads, so no result may depend on them. */
 #ifndef FMM_TEAM_LOOP_H
 #define FMM_TEAM_LOOP_H
@@ -10,4 +10,8 @@ typedef void fmm_loop_body(void *context, int64_t begin, int64_t end);
 void fmm_team_loop(int64_t n, int64_t least, fmm_loop_body *body, void *context, int threads);
 /* The same in more and smaller pieces, for items of very different work. */
 void fmm_team_loop_uneven(int64_t n, int64_t least, fmm_loop_body *body, void *context, int threads);
+
+/* Around what joins the results of pieces, for moments: one lock of this library's own. (All unnamed critical sections of a process share one, which a caller may hold.) */
+void fmm_join_begin(void);
+void fmm_join_end(void);
 #endif

@@ -4,7 +4,7 @@
  * and the neighbours of the best, then refine q by factors of sqrt 2 at the best scale. Where 2 q gave the same tree as q, boxes of larger scales would be
  * split at q but not at 4 q: then scales are walked up at 4 q, and, if that gained nothing, down at q.
  * Where schedules of both devices are about as fast as one another, each is best on a tree of its own, and the smallest over all of them has several valleys: so for each that
- * came near the best the same search is made again. Every pair is estimated once, for all schedules; those that will be asked for whatever the first of them tells are estimated together. */
+ * came near the best the same search is made again. Every pair is estimated once, for all schedules; those that will be asked for whatever the first of them tells, or most likely (the smaller leaf size of the last step), are estimated together. */
 #include <limits.h>
 #include <math.h>
 

@@ -8,6 +8,7 @@
  * several levels in one window or product on that of the first. */
 #include "kernels/vlist/vlist_windows.h"
 #include "runtime/counts.h"
+#include "runtime/team_loop.h"
 
 fmm_vlist_gpu_work fmm_vlist_gpu_work_of(const fmm_count_case *what) {
   fmm_vlist_work w = fmm_vlist_work_of(what);
@@ -28,11 +29,10 @@ static void add_window(const fmm_tree *tree, const fmm_rows *v, const fmm_vlist_
     int32_t first = v->row[begin + (int64_t)(key[n] & (FMM_V_WINDOW - 1))];
     flops[tree->level[first] + 1] += __builtin_popcountll(any) * w->product_flops;
   }
-#pragma omp critical
-  {
-    level[tree->level[v->row[begin]] + 1].entries += blocks;
-    for (int l = 0; l < FMM_MAX_LEVELS; l++) level[l].flops += flops[l];
-  }
+  fmm_join_begin();
+  level[tree->level[v->row[begin]] + 1].entries += blocks;
+  for (int l = 0; l < FMM_MAX_LEVELS; l++) level[l].flops += flops[l];
+  fmm_join_end();
 }
 
 /* Tasks of the team, where there is one. */

@@ -155,6 +155,36 @@ static void hostile_points_do_not_make_estimates_explode(void **state) {
   free(s);
 }
 
+/* With several trees and samples of two sizes, on one thread and on three; the same estimate then gives what it would have given. */
+static void memory_that_fails_among_several_trees_leaks_nothing_and_spoils_nothing(void **state) {
+  enum { n = 40000, m = 34000 };
+  const fmm_tree_options choice[] = {{5, 1}, {60, 1}, {5, 1.3}, {6, 1.3}};
+  double *s = malloc(n * 24), *t = malloc(m * 24);
+  fmm_count_case what = laplace();
+  fmm_counts right[4], got[4];
+  assert_ok(fmm_generate_points("plummer", n, 1, s, 2));
+  assert_ok(fmm_generate_points("uniform", m, 2, t, 2));
+  const size_t before = fmm_memory_now();
+  int failures = 0;
+  for (int threads = 1; threads <= 3; threads += 2) {
+    fmm_status status = FMM_ERR_MEMORY;
+    for (int k = 1; status != FMM_OK; k += 29, failures++) {
+      fmm_estimate *e = NULL;
+      assert_ok(fmm_estimate_create(&e, n, s, m, t, threads));
+      fmm_memory_fail_at(k);
+      status = fmm_estimate_counts(e, 4, choice, &what, got);
+      fmm_memory_fail_at(0);
+      assert_true(status == FMM_OK || status == FMM_ERR_MEMORY);
+      assert_ok(fmm_estimate_counts(e, 4, choice, &what, failures ? got : right));
+      if (failures) assert_memory_equal(got, right, sizeof right);
+      fmm_estimate_destroy(&e);
+      assert_int_equal(fmm_memory_now(), before);
+    }
+  }
+  assert_true(failures > 20);
+  free(s), free(t);
+}
+
 static void memory_that_fails_anywhere_leaks_nothing(void **state) {
   fmm_count_case what = laplace();
   size_t before = fmm_memory_now();
@@ -180,6 +210,7 @@ int main(void) {
                                      cmocka_unit_test(estimates_are_the_same_for_any_number_of_threads),
                                      cmocka_unit_test(estimates_at_once_are_those_one_by_one),
                                      cmocka_unit_test(hostile_points_do_not_make_estimates_explode),
+                                     cmocka_unit_test(memory_that_fails_among_several_trees_leaks_nothing_and_spoils_nothing),
                                      cmocka_unit_test(memory_that_fails_anywhere_leaks_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

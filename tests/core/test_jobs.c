@@ -1,10 +1,13 @@
 /* Jobs beside one another: all run, errors are joined, loops inside them are shared out. */
+#include <omp.h>
+#include <time.h>
+
 #include "runtime/jobs.h"
 #include "runtime/memory.h"
 #include "runtime/team_loop.h"
 #include "tests/test.h"
 
-enum { JOBS = 5, ITEMS = 10000 };
+enum { JOBS = 5, ITEMS = 10000, LEAST = 10 };
 typedef struct count { int job, fails, *order, *n; int64_t items[ITEMS]; } count;
 
 static fmm_status work(void *context) {
@@ -57,17 +60,17 @@ typedef struct visits { int64_t n; int threads, uneven, *of; } visits;
 
 static void visit(void *context, int64_t begin, int64_t end) {
   const visits *v = context;
-  assert_true(begin < end && end <= v->n);
-  for (int64_t i = begin; i < end; i++) v->of[i]++; /* no two pieces share one */
+  if (begin >= end || end > v->n || (end - begin < LEAST && end < v->n)) v->of[ITEMS] = 1; /* told by the caller: an assertion must not leave a team */
+  for (int64_t i = begin; i < end && i < v->n; i++) v->of[i]++; /* no two pieces share one */
 }
 
 static fmm_status visit_all(void *context) {
   visits *v = context;
-  (v->uneven ? fmm_team_loop_uneven : fmm_team_loop)(v->n, 10, visit, v, v->threads);
+  (v->uneven ? fmm_team_loop_uneven : fmm_team_loop)(v->n, LEAST, visit, v, v->threads);
   return FMM_OK;
 }
 
-/* By a team of its own, and as a part of several jobs, one of which has jobs of its own. */
+/* By a team of its own, and inside several jobs. */
 static void a_team_loop_visits_everything_once(void **state) {
   static const int64_t sizes[JOBS] = {0, 1, 11, 640, ITEMS};
   for (int threads = 1; threads <= 4; threads++)
@@ -77,13 +80,14 @@ static void a_team_loop_visits_everything_once(void **state) {
         fmm_job jobs[JOBS];
         for (int i = 0; i < JOBS; i++) {
           v[i] = (visits){.n = sizes[i], .threads = threads, .uneven = uneven};
-          assert_ok(FMM_ALLOCATE_ZERO(&v[i].of, ITEMS, "visits"));
+          assert_ok(FMM_ALLOCATE_ZERO(&v[i].of, ITEMS + 1, "visits"));
           jobs[i] = (fmm_job){.name = "visit", .run = visit_all, .context = &v[i]};
           if (!in_jobs) visit_all(&v[i]);
         }
         if (in_jobs) assert_ok(fmm_jobs_run(jobs, JOBS, threads));
         for (int i = 0; i < JOBS; i++) {
           for (int64_t k = 0; k < ITEMS; k++) assert_int_equal(v[i].of[k], k < sizes[i]);
+          assert_int_equal(v[i].of[ITEMS], 0);
           FMM_FREE(&v[i].of);
         }
       }
@@ -96,7 +100,7 @@ static fmm_status run_inner_jobs(void *context) {
   return fmm_jobs_run(jobs, JOBS, 3);
 }
 
-static void jobs_of_a_job_are_jobs_of_its_team(void **state) {
+static void jobs_of_a_job_run_once_and_the_first_failure_is_reported(void **state) {
   for (int threads = 1; threads <= 4; threads++) {
     fmm_job outer[2], unused[JOBS];
     count *counts[2];
@@ -115,6 +119,37 @@ static void jobs_of_a_job_are_jobs_of_its_team(void **state) {
       FMM_FREE(&counts[k]);
     }
   }
+}
+
+/* One long job's loop is shared out by the whole team, the thread that made the jobs among them, and not where a caller's own region is all there is. */
+typedef struct helpers { int threads[4], is_in_job; } helpers;
+
+static void note_thread(void *context, int64_t begin, int64_t end) {
+  helpers *h = context;
+  struct timespec nap = {0, 10000000};
+  h->threads[omp_get_thread_num()] = 1;
+  nanosleep(&nap, NULL);
+}
+
+static fmm_status note_threads(void *context) {
+  helpers *h = context;
+  h->is_in_job = fmm_in_job();
+  fmm_team_loop_uneven(40, 1, note_thread, h, 4);
+  return FMM_OK;
+}
+
+static void all_threads_help_with_the_loop_of_one_job(void **state) {
+  helpers h = {{0}, 0};
+  fmm_job job = {.name = "note", .run = note_threads, .context = &h};
+  int inside = 1;
+  assert_false(fmm_in_job());
+  assert_ok(fmm_jobs_run(&job, 1, 4));
+  assert_true(h.is_in_job && !fmm_in_job());
+  for (int t = 0; t < 4; t++) assert_int_equal(h.threads[t], 1);
+#pragma omp parallel num_threads(2)
+#pragma omp master
+  inside = fmm_in_job();
+  assert_false(inside);
 }
 
 /* Whatever thread it was: the caller's last error is the first failing job's. */
@@ -141,8 +176,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_job_runs_once_and_its_loop_as_a_whole),
       cmocka_unit_test(one_thread_runs_them_in_their_order),
+      cmocka_unit_test(all_threads_help_with_the_loop_of_one_job),
       cmocka_unit_test(a_team_loop_visits_everything_once),
-      cmocka_unit_test(jobs_of_a_job_are_jobs_of_its_team),
+      cmocka_unit_test(jobs_of_a_job_run_once_and_the_first_failure_is_reported),
       cmocka_unit_test(the_first_failure_in_the_order_of_the_jobs_is_reported_and_the_others_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
