@@ -153,7 +153,6 @@ static const char *refusal_of(fmm_binding *b) {
 
 static int bind_to(const fmm_binding *b, char *masks, int t) { return sched_setaffinity(0, b->bytes, nth(b, masks, t)) == 0; }
 
-
 /* A calling thread that is not to be bound goes to its place too, and is free again when all are at theirs: left where it was, it would share the core of a thread that was bound there and
  * spins between loops, until the system moves it (4 to 72 ms were seen).
  * Every thread keeps its mask and, when all have the same, goes to its place. The team's threads exist before any of them moves, so none

@@ -17,7 +17,7 @@ fmm_status fmm_binding_create(fmm_binding **binding, int threads);
 void fmm_binding_destroy(fmm_binding **binding);
 
 /* Binds the team, or does nothing. The calling thread, which is one of the team, stays unbound unless bind_caller is set: whatever threads it
- * starts (a device driver's) inherit its mask; it is only moved to its place first, since one that waits for work may be bound where it runs. NULL is allowed. Both are called by the same thread, and between them no team of another size but 1 runs. */
+ * starts (a device driver's) inherit its mask; it goes to its place and is free again once the others are at theirs, one of which may have been bound where it ran. NULL is allowed. Both are called by the same thread, and between them no team of another size but 1 runs. */
 void fmm_binding_begin(fmm_binding *binding, int bind_caller);
 void fmm_binding_end(fmm_binding *binding);
 
