@@ -3,82 +3,83 @@
 #include "lister.h"
 
 static void emit(fmm_emitter *e, int32_t box, int direction) {
-  if (e->entry) e->entry[e->n] = box;
-  if (e->direction) e->direction[e->n] = (uint8_t)direction;
+  if (e->n < e->most) {
+    e->entry[e->n] = box;
+    if (e->direction) e->direction[e->n] = (uint8_t)direction;
+  }
   e->n++;
 }
 
 static int64_t n_sources(const fmm_tree *t, int32_t b) { return t->source_end[b] - t->source_begin[b]; }
 static int64_t n_targets(const fmm_tree *t, int32_t b) { return t->target_end[b] - t->target_begin[b]; }
 
-/* Whether a box c, not coarser than b, touches or overlaps b. */
-static int touches(const fmm_lister *l, int32_t b, int32_t c) {
-  const int shift = l->tree->level[c] - l->tree->level[b];
-  for (int a = 0; a < 3; a++) {
-    int64_t lo = (int64_t)l->cell[a][b] << shift, hi = ((int64_t)l->cell[a][b] + 1) << shift, at = l->cell[a][c];
-    if (at < lo - 1 || at > hi) return 0;
-  }
-  return 1;
-}
-
-/* The leaves with sources among a box's neighbours, each once; returns how many. Only coarser ones can fill several places. */
-static int near_leaves(const fmm_lister *l, int32_t b, int32_t leaves[27]) {
+/* The leaves with sources among a box's neighbours, each once, and for each the directions where it lies, one bit each; returns how many. Only
+ * coarser ones can fill several places. */
+static int near_leaves(const fmm_lister *l, int32_t b, int32_t leaf[27], uint32_t places[27]) {
   const int32_t *near = l->near + 27 * (int64_t)b, own_level = l->tree->level_begin[l->tree->level[b]];
   int n = 0, coarser[27], n_coarser = 0;
   for (int k = 0; k < 27; k++) {
-    int32_t c = near[k];
+    const int32_t c = near[k];
     if (c < 0 || !l->source_leaf[c]) continue;
-    int known = 0;
-    if (c < own_level) {
-      for (int j = 0; j < n_coarser; j++) known |= coarser[j] == c;
-      if (!known) coarser[n_coarser++] = c;
+    int at = n;
+    for (int j = 0; c < own_level && j < n_coarser; j++)
+      if (leaf[coarser[j]] == c) at = coarser[j];
+    if (at == n) {
+      if (c < own_level) coarser[n_coarser++] = n;
+      leaf[n] = c, places[n++] = 0;
     }
-    if (!known) leaves[n++] = c;
+    places[at] |= (uint32_t)1 << k;
   }
   return n;
 }
 
 /* Every X pair of box b, the ones cheaper directly too: leaves near the parent but not near b. */
 static void all_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
-  int32_t parent = l->tree->parent[b], above[27];
-  if (parent < 0) return;
-  int n = near_leaves(l, parent, above);
+  int32_t parent = l->tree->parent[b], leaf[27];
+  uint32_t places[27], touching = 0; /* directions from the parent in which b lies at its face, edge or corner */
+  if (parent < 0 || !(l->around[parent] & FMM_AROUND_LEAF)) return;
+  for (int k = 0; k < 27; k++) touching |= (uint32_t)(l->facing[26 - k] >> l->tree->octant[b] & 1) << k;
+  int n = near_leaves(l, parent, leaf, places);
   for (int i = 0; i < n; i++)
-    if (!touches(l, above[i], b)) emit(e, above[i], 0);
+    if (!(places[i] & touching)) emit(e, leaf[i], 0);
 }
 
-/* Walks the boxes below the finer neighbours of leaf b, without recursion (depth is at most that of the tree, eight children each):
- * direct ones go to u, the rest to w; either may be NULL. */
-static void walk_finer(const fmm_lister *l, int32_t b, fmm_emitter *u, fmm_emitter *w) {
+/* Walks the boxes below one finer neighbour of a leaf, without recursion (depth is at most that of the tree, eight children each; boxes that do
+ * not touch the leaf go onto the stack as complements): direct ones go to u, the rest to w; either may be NULL. */
+static void walk_below(const fmm_lister *l, int32_t neighbour, unsigned facing, fmm_emitter *u, fmm_emitter *w) {
   const fmm_tree *t = l->tree;
-  const int32_t *near = l->near + 27 * (int64_t)b;
   int32_t stack[8 * FMM_MAX_LEVELS];
-  for (int k = 0; k < 27; k++) {
-    if (near[k] < 0 || !l->children[near[k]]) continue;
-    int n = 0;
-    stack[n++] = near[k];
-    while (n) {
-      int32_t c = stack[--n];
-      if (!n_sources(t, c)) continue;
-      int cheap = n_sources(t, c) <= l->direct_threshold, is_near = touches(l, b, c);
-      if (cheap || (is_near && !l->children[c])) {
-        if (u) emit(u, c, 0);
-      } else if (!is_near) {
-        if (w) emit(w, c, 0);
-      } else {
-        for (int i = t->n_children[c] - 1; i >= 0; i--) stack[n++] = t->first_child[c] + i;
-      }
+  int n = 0;
+  stack[n++] = neighbour;
+  while (n) {
+    const int32_t item = stack[--n], c = item < 0 ? ~item : item;
+    const int64_t sources = n_sources(t, c);
+    if (!sources) continue;
+    if (sources <= l->direct_threshold || (item >= 0 && !l->children[c])) {
+      if (u) emit(u, c, 0);
+    } else if (item < 0) {
+      if (w) emit(w, c, 0);
+    } else {
+      for (int32_t i = t->first_child[c] + t->n_children[c] - 1; i >= t->first_child[c]; i--) stack[n++] = facing >> t->octant[i] & 1 ? i : ~i;
     }
   }
+}
+
+static void walk_finer(const fmm_lister *l, int32_t b, fmm_emitter *u, fmm_emitter *w) {
+  const int32_t *near = l->near + 27 * (int64_t)b;
+  if (!(l->around[b] & FMM_AROUND_FINER)) return;
+  for (int k = 0; k < 27; k++)
+    if (near[k] >= 0 && l->children[near[k]]) walk_below(l, near[k], l->facing[k], u, w);
 }
 
 void fmm_collect_u(const fmm_lister *l, int32_t b, fmm_emitter *e) {
   const fmm_tree *t = l->tree;
   if (t->coincident || !n_targets(t, b)) return;
-  int32_t leaves[27];
-  int n = near_leaves(l, b, leaves);
+  int32_t leaf[27];
+  uint32_t places[27];
+  int n = near_leaves(l, b, leaf, places);
   for (int i = 0; i < n; i++)
-    if (t->cluster[b] < 0 || t->cluster[b] != t->cluster[leaves[i]]) emit(e, leaves[i], 0);
+    if (t->cluster[b] < 0 || t->cluster[b] != t->cluster[leaf[i]]) emit(e, leaf[i], 0);
   walk_finer(l, b, e, NULL);
   for (int32_t a = b; a >= 0 && n_targets(t, a) <= l->direct_threshold; a = t->parent[a]) all_x(l, a, e);
 }

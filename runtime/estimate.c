@@ -122,7 +122,7 @@ static fmm_status count_part(void *context) {
   fmm_lists lists = {0};
   fmm_status status;
   FMM_CHECK(refine(p, &tree));
-  FMM_CHECK(fmm_lists_build(&lists, &tree, fmm_surface_size(p->what->order), threads));
+  FMM_CHECK(fmm_lists_build(&lists, &tree, fmm_surface_size(p->what->order), FMM_LISTS_TO_COUNT, threads));
   FMM_CHECK(fmm_count_work(&tree, &lists, p->what, threads, &p->counts));
 done:
   fmm_lists_free(&lists);

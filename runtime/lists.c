@@ -1,5 +1,8 @@
-/* Lists from collectors: every candidate row is counted in parallel, rows without entries are dropped, then filled in parallel in place. */
+/* Lists from collectors: every candidate row is counted in parallel, rows without entries are dropped, then filled in parallel in place. What is
+ * collected while counting is kept where there is room, so that most rows are collected once. */
 #include "lists.h"
+
+#include <string.h>
 
 #include "lister.h"
 #include "team_loop.h"
@@ -37,12 +40,20 @@ typedef struct recipe {
   fmm_collect *collect;
   const int32_t *candidate; /* NULL: every box */
   int32_t n_candidates;
-  int has_direction, sorts_sources;
+  int has_direction, sorts_sources, kept /* (without directions only) entries a candidate that there is room for while rows are counted; 0: rows are collected twice */;
 } recipe;
 
-static fmm_status allocate_rows(fmm_rows *rows, const int64_t *count, const recipe *r) {
+/* A row in the making: its size, and where its entries are kept, or -1. */
+typedef struct made_row { int64_t n, kept; } made_row;
+
+/* A list in the making: the candidates' rows, then the rows of the list, `made` by then of those alone. */
+typedef struct making { const fmm_lister *lister; const recipe *recipe; made_row *made; int32_t *kept; fmm_rows *rows; } making;
+
+static fmm_status allocate_rows(const making *m) {
+  const recipe *r = m->recipe;
+  fmm_rows *rows = m->rows;
   rows->n_rows = 0, rows->n_entries = 0;
-  for (int32_t i = 0; i < r->n_candidates; i++) rows->n_rows += count[i] > 0, rows->n_entries += count[i];
+  for (int32_t i = 0; i < r->n_candidates; i++) rows->n_rows += m->made[i].n > 0, rows->n_entries += m->made[i].n;
   FMM_TRY(FMM_ALLOCATE(&rows->row, rows->n_rows, "rows of a list"));
   FMM_TRY(FMM_ALLOCATE(&rows->offset, (int64_t)rows->n_rows + 1, "rows of a list"));
   FMM_TRY(FMM_ALLOCATE(&rows->entry, rows->n_entries, "entries of a list"));
@@ -50,21 +61,24 @@ static fmm_status allocate_rows(fmm_rows *rows, const int64_t *count, const reci
   int64_t offset = 0;
   int32_t row = 0;
   for (int32_t i = 0; i < r->n_candidates; i++)
-    if (count[i]) rows->row[row] = r->candidate ? r->candidate[i] : i, rows->offset[row++] = offset, offset += count[i];
+    if (m->made[i].n) {
+      m->made[row] = m->made[i];
+      rows->row[row] = r->candidate ? r->candidate[i] : i, rows->offset[row++] = offset, offset += m->made[i].n;
+    }
   rows->offset[row] = offset;
   return FMM_OK;
 }
 
-/* A list in the making: sizes of the candidates' rows, then the rows. */
-typedef struct making { const fmm_lister *lister; const recipe *recipe; int64_t *count; fmm_rows *rows; } making;
-
+/* A piece has room for `kept` entries a candidate, which its rows fill one after the other. */
 static void count_entries(void *context, int64_t begin, int64_t end) {
   const making *m = context;
   const recipe *r = m->recipe;
+  int64_t at = begin * r->kept, room = end * r->kept;
   for (int64_t i = begin; i < end; i++) {
-    fmm_emitter e = {0};
+    fmm_emitter e = {m->kept + at, NULL, room - at, 0};
     r->collect(m->lister, r->candidate ? r->candidate[i] : (int32_t)i, &e);
-    m->count[i] = e.n;
+    m->made[i] = (made_row){e.n, e.n <= room - at ? at : -1};
+    if (m->made[i].kept >= 0) at += e.n;
   }
 }
 
@@ -72,24 +86,27 @@ static void fill_rows(void *context, int64_t begin, int64_t end) {
   const making *m = context;
   const fmm_rows *rows = m->rows;
   for (int64_t i = begin; i < end; i++) {
-    int64_t at = rows->offset[i];
-    fmm_emitter e = {rows->entry + at, m->recipe->has_direction ? rows->direction + at : NULL, 0};
-    m->recipe->collect(m->lister, rows->row[i], &e);
-    if (m->recipe->sorts_sources) sort_by_sources(m->lister->tree->source_begin, e.entry, e.n);
+    const int64_t at = rows->offset[i], n = m->made[i].n, kept = m->made[i].kept;
+    fmm_emitter e = {rows->entry + at, m->recipe->has_direction ? rows->direction + at : NULL, n, 0};
+    if (kept >= 0) memcpy(e.entry, m->kept + kept, (size_t)n * sizeof *e.entry);
+    else m->recipe->collect(m->lister, rows->row[i], &e);
+    if (m->recipe->sorts_sources) sort_by_sources(m->lister->tree->source_begin, e.entry, n);
   }
 }
 
 static fmm_status make_rows(const fmm_lister *l, const recipe *r, fmm_rows *rows, int threads) {
   enum { least = 128 }; /* candidates that are worth a piece of their own */
-  int64_t *count = NULL;
-  FMM_TRY(FMM_ALLOCATE(&count, r->n_candidates, "sizes of rows"));
-  making m = {l, r, count, rows};
+  making m = {l, r, NULL, NULL, rows};
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&m.made, r->n_candidates, "sizes of rows"));
+  FMM_CHECK(FMM_ALLOCATE(&m.kept, (int64_t)r->n_candidates * r->kept, "entries of rows"));
   fmm_team_loop_uneven(r->n_candidates, least, count_entries, &m, threads);
-  fmm_status status = allocate_rows(rows, count, r);
-  FMM_FREE(&count);
-  if (status != FMM_OK) return status;
+  FMM_CHECK(allocate_rows(&m));
   fmm_team_loop_uneven(rows->n_rows, least, fill_rows, &m, threads);
-  return FMM_OK;
+done:
+  FMM_FREE(&m.made);
+  FMM_FREE(&m.kept);
+  return status;
 }
 
 typedef struct v_counting { const fmm_lister *lister; const fmm_rows *v; int64_t pairs; } v_counting;
@@ -109,10 +126,10 @@ static void count_v_pairs(void *context, int64_t begin, int64_t end) {
   fmm_join_end();
 }
 
-static fmm_status make_lists(fmm_lists *lists, const fmm_lister *l, int threads) {
+static fmm_status make_lists(fmm_lists *lists, const fmm_lister *l, fmm_lists_use use, int threads) {
   const fmm_tree *t = l->tree;
-  const recipe u = {fmm_collect_u, t->leaf, t->n_leaves, 0, 1}, v = {fmm_collect_v, NULL, t->n_boxes, 1, 0},
-               w = {fmm_collect_w, t->leaf, t->n_leaves, 0, 0}, x = {fmm_collect_x, NULL, t->n_boxes, 0, 0};
+  const recipe u = {fmm_collect_u, t->leaf, t->n_leaves, 0, use == FMM_LISTS_TO_SUM, 32}, v = {fmm_collect_v, NULL, t->n_boxes, 1, 0, 0},
+               w = {fmm_collect_w, t->leaf, t->n_leaves, 0, 0, 8}, x = {fmm_collect_x, NULL, t->n_boxes, 0, 0, 4};
   FMM_TRY(make_rows(l, &u, &lists->u, threads));
   FMM_TRY(make_rows(l, &v, &lists->v, threads));
   FMM_TRY(make_rows(l, &w, &lists->w, threads));
@@ -123,11 +140,11 @@ static fmm_status make_lists(fmm_lists *lists, const fmm_lister *l, int threads)
   return FMM_OK;
 }
 
-fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, int threads) {
+fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, fmm_lists_use use, int threads) {
   fmm_lister lister;
   fmm_lists made = {0};
   FMM_TRY(fmm_lister_make(&lister, tree, direct_threshold, threads));
-  fmm_status status = make_lists(&made, &lister, threads);
+  fmm_status status = make_lists(&made, &lister, use, threads);
   fmm_lister_free(&lister);
   if (status == FMM_OK) *lists = made;
   else fmm_lists_free(&made);

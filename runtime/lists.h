@@ -29,7 +29,9 @@ typedef struct fmm_lists {
   int64_t v_pairs; /* true M2L pairs behind v */
 } fmm_lists;
 
-fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, int threads);
+typedef enum fmm_lists_use { FMM_LISTS_TO_SUM, FMM_LISTS_TO_COUNT /* U's entries in any order */ } fmm_lists_use;
+
+fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, fmm_lists_use use, int threads);
 void fmm_lists_free(fmm_lists *lists);
 size_t fmm_lists_bytes(const fmm_lists *lists);
 /* The entry of `box` in a row of U, or -1: entries ascend by their first source, and boxes that share it hold one another. */

@@ -1,5 +1,5 @@
 /* Host allocation behind one seam. A 64-byte header before each block keeps its size for the accounting; large blocks ask
- * for huge pages, which halves the page faults of first touch. */
+ * for huge pages, which halves the page faults of first touch, but not for a last one that would be used by less than half: the system clears all of it. */
 #include "memory.h"
 
 #include <stdatomic.h>
@@ -32,7 +32,7 @@ fmm_status fmm_allocate_bytes(void **pointer, size_t count, size_t size, const c
     h = aligned_alloc(alignment, total);
   }
   if (!h) return FMM_FAIL(FMM_ERR_MEMORY, "no memory for %s (%zu bytes); use fewer points, a larger tolerance or a bigger machine", what, bytes);
-  if (alignment > FMM_ALIGNMENT) madvise(h, total, MADV_HUGEPAGE);
+  if (alignment > FMM_ALIGNMENT) madvise(h, (bytes + sizeof(header) + huge_page_bytes / 2) / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE);
   h->bytes = bytes;
   account(bytes);
   *pointer = h + 1;

@@ -143,6 +143,7 @@ static fmm_status mark_unique(sorting *s, fmm_points *p) {
 }
 
 static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
+  enum { ahead = 16 }; /* rows lie anywhere in memory */
   FMM_TRY(FMM_ALLOCATE(&p->x, p->n, "x of the points"));
   FMM_TRY(FMM_ALLOCATE(&p->y, p->n, "y of the points"));
   FMM_TRY(FMM_ALLOCATE(&p->z, p->n, "z of the points"));
@@ -156,6 +157,7 @@ static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
 #pragma omp for
     for (int64_t i = 0; i < p->n; i++) {
       fmm_sort_item item = s->items[p->first ? p->first[i] : i];
+      if (!p->first && i + ahead < p->n) __builtin_prefetch(s->rows + 3 * s->items[i + ahead].row);
       const double *r = s->rows + 3 * item.row;
       p->x[i] = scaled(s->frame, r, 0), p->y[i] = scaled(s->frame, r, 1), p->z[i] = scaled(s->frame, r, 2);
       (*keys)[i] = item.key;

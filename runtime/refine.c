@@ -1,9 +1,10 @@
 /* Boxes from sorted keys, level by level from the root. A box is split by binary searches for its children's borders in the sorted
- * keys; every level is made in two parallel passes (count, fill) around a prefix sum, so that the result does not depend on the number
- * of threads. Levels are kept as arrays of nodes and copied into the tree's flat arrays at the end. */
+ * keys; every level is made in two parallel passes over those of its boxes that are split (borders, children) around a prefix sum, so that the
+ * result does not depend on the number of threads. Levels are kept as arrays of nodes and copied into the tree's flat arrays at the end. */
 #include "refine.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cluster.h"
 #include "points.h"
@@ -16,6 +17,9 @@ typedef struct node {
   uint8_t n_children;
 } node;
 
+/* A node that has children, and where these begin and end among sources and targets. */
+typedef struct split { int32_t node; int64_t border[2][9]; } split;
+
 typedef struct building {
   fmm_tree *tree;
   const int64_t *most;            /* a box with more sources, or more targets, is split */
@@ -26,10 +30,11 @@ typedef struct building {
   node *level[FMM_MAX_LEVELS];
   int64_t level_size[FMM_MAX_LEVELS];
   int n_levels;
+  split *splits;                  /* of the level that is being split */
 } building;
 
 /* Borders of the eight children in one set of points. */
-static void child_borders(const building *b, const node *n, int level, int set, int64_t border[9]) {
+static void find_borders(const building *b, const node *n, int level, int set, int64_t border[9]) {
   const int shift = 3 * (FMM_KEY_LEVEL - level - 1);
   border[0] = n->begin[set], border[8] = n->end[set];
   for (uint64_t o = 1; o < 8; o++) border[o] = fmm_keys_lower_bound(b->keys[set], border[o - 1], n->end[set], (n->key << 3 | o) << shift);
@@ -45,51 +50,66 @@ static void find_cluster(const building *b, node *n, int level) {
   n->cluster = at < 0 ? -1 : b->cluster_leaf[at].cluster;
 }
 
-static void count_children(const building *b, node *n, int level) {
-  n->n_children = 0;
-  if (!is_split(b, n, level)) return;
-  int64_t s[9], t[9];
-  child_borders(b, n, level, 0, s);
-  child_borders(b, n, level, 1, t);
-  for (int o = 0; o < 8; o++) n->n_children += s[o + 1] > s[o] || t[o + 1] > t[o];
+/* Whether a child has points. */
+static int is_there(const split *s, int octant) {
+  return s->border[0][octant + 1] > s->border[0][octant] || s->border[1][octant + 1] > s->border[1][octant];
 }
 
-static void make_children(building *b, int64_t parent, int level) {
-  const node *n = &b->level[level][parent];
-  int64_t s[9], t[9];
-  if (!n->n_children) return;
-  child_borders(b, n, level, 0, s);
-  child_borders(b, n, level, 1, t);
+static void count_children(const building *b, split *s, int level) {
+  node *n = &b->level[level][s->node];
+  find_borders(b, n, level, 0, s->border[0]);
+  if (b->tree->same_points) memcpy(s->border[1], s->border[0], sizeof s->border[0]);
+  else find_borders(b, n, level, 1, s->border[1]);
+  for (int o = 0; o < 8; o++) n->n_children += is_there(s, o);
+}
+
+static void make_children(const building *b, const split *s, int level) {
+  const node *n = &b->level[level][s->node];
   node *child = b->level[level + 1] + n->first_child;
   for (int o = 0; o < 8; o++)
-    if (s[o + 1] > s[o] || t[o + 1] > t[o]) {
-      *child = (node){.key = n->key << 3 | (uint64_t)o, .begin = {s[o], t[o]}, .end = {s[o + 1], t[o + 1]}, .parent = (int32_t)parent};
+    if (is_there(s, o)) {
+      *child = (node){.key = n->key << 3 | (uint64_t)o, .begin = {s->border[0][o], s->border[1][o]}, .end = {s->border[0][o + 1], s->border[1][o + 1]}, .parent = s->node};
       find_cluster(b, child++, level + 1);
     }
 }
 
-/* Pieces of a level. */
+/* Pieces of a level, or of what is split of it. */
 typedef struct piece { building *b; int level; } piece;
 
 static void count_piece(void *context, int64_t begin, int64_t end) {
   const piece *p = context;
-  for (int64_t i = begin; i < end; i++) count_children(p->b, &p->b->level[p->level][i], p->level);
+  for (int64_t i = begin; i < end; i++) count_children(p->b, &p->b->splits[i], p->level);
 }
 
 static void make_piece(void *context, int64_t begin, int64_t end) {
   const piece *p = context;
-  for (int64_t i = begin; i < end; i++) make_children(p->b, i, p->level);
+  for (int64_t i = begin; i < end; i++) make_children(p->b, &p->b->splits[i], p->level);
+}
+
+static fmm_status find_splits(building *b, int level, int64_t *n_splits) {
+  const node *nodes = b->level[level];
+  int64_t n = 0;
+  for (int64_t i = 0; i < b->level_size[level]; i++) n += is_split(b, &nodes[i], level);
+  FMM_FREE(&b->splits);
+  FMM_TRY(FMM_ALLOCATE(&b->splits, n, "boxes that are split"));
+  *n_splits = n, n = 0;
+  for (int64_t i = 0; i < b->level_size[level]; i++)
+    if (is_split(b, &nodes[i], level)) b->splits[n++].node = (int32_t)i;
+  return FMM_OK;
 }
 
 static fmm_status refine_level(building *b, int level) {
+  enum { least = FMM_PARALLEL_MINIMUM / 8 }; /* of boxes that are split, each with up to eight children */
   piece all = {b, level};
   node *nodes = b->level[level];
-  int64_t n = b->level_size[level], total = 0, before = 0;
-  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, count_piece, &all, b->threads);
+  int64_t n_splits, total = 0, before = 0;
+  FMM_TRY(find_splits(b, level, &n_splits));
+  fmm_team_loop(n_splits, least, count_piece, &all, b->threads);
   for (int l = 0; l <= level; l++) before += b->level_size[l];
-  for (int64_t i = 0; i < n; i++) {
-    nodes[i].first_child = (int32_t)total; /* within the next level */
-    total += nodes[i].n_children;
+  for (int64_t i = 0; i < n_splits; i++) {
+    node *n = &nodes[b->splits[i].node];
+    n->first_child = (int32_t)total; /* within the next level */
+    total += n->n_children;
     if (before + total > INT32_MAX)
       return FMM_FAIL(FMM_ERR_ARGUMENT, "leaf size %d makes more than %d boxes; use a larger one", b->tree->leaf_size, INT32_MAX);
   }
@@ -97,7 +117,7 @@ static fmm_status refine_level(building *b, int level) {
   if (!total) return FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&b->level[level + 1], total, "boxes of a level"));
   b->level_size[level + 1] = total;
-  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, make_piece, &all, b->threads);
+  fmm_team_loop(n_splits, least, make_piece, &all, b->threads);
   return FMM_OK;
 }
 
@@ -213,6 +233,7 @@ fmm_status fmm_tree_refine(fmm_tree *tree, const uint64_t *source_keys, const ui
   FMM_CHECK(index_clusters(tree));
 done:
   FMM_FREE(&b.cluster_leaf);
+  FMM_FREE(&b.splits);
   for (int l = 0; l < FMM_MAX_LEVELS; l++) FMM_FREE(&b.level[l]);
   return status;
 }

@@ -212,7 +212,7 @@ static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const point_set *p, i
   end_part(s, FMM_PART_CHOICE, t);
   FMM_TRY(fmm_tree_build(&s->tree, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, &choice, plan->threads));
   end_part(s, FMM_PART_TREE, t);
-  FMM_TRY(fmm_lists_build(&s->lists, &s->tree, fmm_surface_size(order), plan->threads));
+  FMM_TRY(fmm_lists_build(&s->lists, &s->tree, fmm_surface_size(order), FMM_LISTS_TO_SUM, plan->threads));
   end_part(s, FMM_PART_LISTS, t);
   s->far_field = s->lists.v.n_rows || s->lists.w.n_rows || s->lists.x.n_rows;
   return FMM_OK;

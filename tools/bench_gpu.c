@@ -114,7 +114,7 @@ static fmm_status set_up(bench *b) {
   FMM_TRY(fmm_tree_build(&b->tree, b->n, points, NULL, 0, NULL, &options, b->threads));
   FMM_FREE(&points);
   double tree = now_s();
-  FMM_TRY(fmm_lists_build(&b->lists, &b->tree, fmm_surface_size(b->order), b->threads));
+  FMM_TRY(fmm_lists_build(&b->lists, &b->tree, fmm_surface_size(b->order), FMM_LISTS_TO_SUM, b->threads));
   double lists = now_s();
   for (int i = 0; i < b->pair->info->n_params; i++) b->params[i] *= pow(b->tree.scale, b->pair->info->params[i].length_power);
   FMM_TRY(fmm_operators_create(&b->operators, b->pair, b->params, b->order, 0.5 * b->tree.root_side, b->tree.n_levels, b->threads));

@@ -18,7 +18,7 @@ static void count_exactly(int64_t n, const double *s, int64_t m, const double *t
   fmm_lists lists;
   fmm_tree_options options = {q, root_scale};
   assert_ok(fmm_tree_build(&tree, n, s, NULL, m, t, &options, 2));
-  assert_ok(fmm_lists_build(&lists, &tree, fmm_surface_size(what->order), 2));
+  assert_ok(fmm_lists_build(&lists, &tree, fmm_surface_size(what->order), FMM_LISTS_TO_SUM, 2));
   assert_ok(fmm_count_work(&tree, &lists, what, 2, c));
   fmm_lists_free(&lists);
   fmm_tree_free(&tree);

@@ -162,7 +162,7 @@ static void check_lists(const char *name, int64_t n, const double *s, int64_t m,
   fmm_tree_options options = {q, root_scale};
   assert_ok(fmm_tree_build(&t, n, s, NULL, m, targets, &options, 2));
   size_t tree_bytes = fmm_memory_now();
-  assert_ok(fmm_lists_build(&l, &t, threshold, 2));
+  assert_ok(fmm_lists_build(&l, &t, threshold, FMM_LISTS_TO_SUM, 2));
   assert_int_equal(fmm_lists_bytes(&l), fmm_memory_now() - tree_bytes);
   check_cover(&t, &l, threshold, name, q);
   fmm_lists_free(&l);
@@ -212,7 +212,7 @@ static void w_and_x_are_each_others_duals_on_a_graded_tree(void **state) {
   fmm_lists l;
   fmm_tree_options options = {10, 1};
   assert_ok(fmm_tree_build(&t, 3000, s, NULL, 0, NULL, &options, 2));
-  assert_ok(fmm_lists_build(&l, &t, 0, 2));
+  assert_ok(fmm_lists_build(&l, &t, 0, FMM_LISTS_TO_SUM, 2));
   assert_true(l.w.n_entries > 100);
   assert_int_equal(l.w.n_entries, l.x.n_entries);
   fmm_lists_free(&l);
@@ -232,9 +232,9 @@ static void every_number_of_threads_makes_the_same_lists(void **state) {
   fmm_lists one, more;
   fmm_tree_options options = {10, 1};
   assert_ok(fmm_tree_build(&t, 20000, s, NULL, 0, NULL, &options, 2));
-  assert_ok(fmm_lists_build(&one, &t, 5, 1));
+  assert_ok(fmm_lists_build(&one, &t, 5, FMM_LISTS_TO_SUM, 1));
   for (int threads = 2; threads <= 7; threads = threads * 2 - 1) {
-    assert_ok(fmm_lists_build(&more, &t, 5, threads));
+    assert_ok(fmm_lists_build(&more, &t, 5, FMM_LISTS_TO_SUM, threads));
     assert_true(same_rows(&one.u, &more.u) && same_rows(&one.v, &more.v) && same_rows(&one.w, &more.w) && same_rows(&one.x, &more.x));
     assert_int_equal(one.v_pairs, more.v_pairs);
     fmm_lists_free(&more);
@@ -250,7 +250,7 @@ static void an_entry_is_found_where_it_stands_and_no_other(void **state) {
     fmm_tree t;
     fmm_lists l;
     assert_ok(fmm_tree_build(&t, 700, s, NULL, 0, NULL, &(fmm_tree_options){.leaf_size = 7, .root_scale = 1}, 1));
-    assert_ok(fmm_lists_build(&l, &t, 30, 1));
+    assert_ok(fmm_lists_build(&l, &t, 30, FMM_LISTS_TO_SUM, 1));
     for (int32_t r = 0; r < l.u.n_rows; r++)
       for (int32_t box = 0; box < t.n_boxes; box++) {
         int64_t at = -1;
@@ -274,7 +274,7 @@ static void memory_that_fails_anywhere_leaks_nothing(void **state) {
   int failures = 0;
   for (;; failures++) {
     fmm_memory_fail_at(failures + 1);
-    fmm_status status = fmm_lists_build(&l, &t, 5, 2);
+    fmm_status status = fmm_lists_build(&l, &t, 5, FMM_LISTS_TO_SUM, 2);
     if (status == FMM_OK) break;
     assert_int_equal(status, FMM_ERR_MEMORY);
     assert_int_equal(fmm_memory_now(), before);

@@ -35,7 +35,7 @@ static inline fmm_status far_scene_points(far_scene *s, const far_scene_options 
   FMM_TRY(fmm_tree_build(&s->tree, w->n, points, NULL, w->n_targets, w->n_targets ? targets : NULL, &options, w->threads));
   FMM_FREE(&points);
   FMM_FREE(&targets);
-  return fmm_lists_build(&s->lists, &s->tree, w->direct_threshold, w->threads);
+  return fmm_lists_build(&s->lists, &s->tree, w->direct_threshold, FMM_LISTS_TO_SUM, w->threads);
 }
 
 static inline fmm_status far_scene_create(far_scene *s, const far_scene_options *w) {

@@ -40,7 +40,7 @@ static void make(fixture *f, const char *kernel, int gradient, int other_targets
   for (int i = 0; i < N; i++)
     for (int a = 0; a < 3; a++) targets[i][a] = i % 2 ? sources[i][a] : 0.05 * targets[i][a];
   assert_ok(fmm_tree_build(&f->tree, N, sources[0], NULL, other_targets ? N : 0, other_targets ? targets[0] : NULL, &options, 1));
-  assert_ok(fmm_lists_build(&f->lists, &f->tree, 8, 1));
+  assert_ok(fmm_lists_build(&f->lists, &f->tree, 8, FMM_LISTS_TO_SUM, 1));
   assert_true(f->lists.u.n_entries > 0 && f->lists.w.n_entries > 0 && f->lists.x.n_entries > 0);
   assert_ok(fmm_pair_find(kernel, &pair));
   assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, f->params));
@@ -164,7 +164,7 @@ static int bench(int64_t n, int leaf_size) {
     assert_ok(FMM_ALLOCATE(&points, 3 * n, "points"));
     assert_ok(fmm_generate_points(distributions[d], n, 7, points, 1));
     assert_ok(fmm_tree_build(&f.tree, n, points, NULL, 0, NULL, &options, 1));
-    assert_ok(fmm_lists_build(&f.lists, &f.tree, 56, 1));
+    assert_ok(fmm_lists_build(&f.lists, &f.tree, 56, FMM_LISTS_TO_SUM, 1));
     f.density = random_values(n, 3);
     assert_ok(FMM_ALLOCATE_ZERO(&f.potential, 4 * n, "potential"));
     f.state = (fmm_state){.tree = &f.tree, .lists = &f.lists, .pair = fmm_pairs[0], .params = f.params, .n_columns = 1, .threads = 1,

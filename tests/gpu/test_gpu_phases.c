@@ -73,7 +73,7 @@ static void make_tree(fixture *f) {
   }
   if (q->coincident == TINY) sources[0] = sources[1] = sources[2] = sources[4] = sources[5] = 0, sources[3] = 0.6e-154; /* and 1/r is no more than 1e154 */
   assert_ok(fmm_tree_build(&f->tree, q->n, sources, NULL, q->other_targets ? q->n : 0, q->other_targets ? targets : NULL, &options, 1));
-  assert_ok(fmm_lists_build(&f->lists, &f->tree, 4, 1));
+  assert_ok(fmm_lists_build(&f->lists, &f->tree, 4, FMM_LISTS_TO_SUM, 1));
   FMM_FREE(&sources);
   FMM_FREE(&targets);
 }
@@ -237,7 +237,7 @@ static void u_in_both_directions_takes_boxes_without_mates(void **context) {
     fixture f;
     make(&f, i ? &large : &direct);
     fmm_lists_free(&f.lists);
-    assert_ok(fmm_lists_build(&f.lists, &f.tree, 200, 1));
+    assert_ok(fmm_lists_build(&f.lists, &f.tree, 200, FMM_LISTS_TO_SUM, 1));
     use_precision(&f, FMM_PRECISION_DOUBLE, 1e-6);
     check_phase(&f, &fmm_ulist_reference, f.potential, f.n_potential);
     double *before = values_of(f.n_potential, 0);
@@ -296,7 +296,7 @@ static void tiles_that_are_too_tight_for_float_are_done_in_double(void **context
   assert_ok(fmm_generate_points("uniform", N, 7, points, 1));
   for (int i = 3; i < 3 * CLUSTER; i++) points[i] = points[i % 3] + 1e-9 * points[i];
   assert_ok(fmm_tree_build(&f.tree, N, points, NULL, 0, NULL, &options, 1));
-  assert_ok(fmm_lists_build(&f.lists, &f.tree, 4, 1));
+  assert_ok(fmm_lists_build(&f.lists, &f.tree, 4, FMM_LISTS_TO_SUM, 1));
   assert_int_equal(f.tree.n_leaves, 1);
   const fmm_pair *pair;
   assert_ok(fmm_pair_find("laplace", &pair));
