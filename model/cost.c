@@ -21,29 +21,35 @@ static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int p
   return laplace_s * (pair.plain + pair.roots * rsqrt) / (laplace_instructions + rsqrt);
 }
 
-static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision) {
+/* one_way: of pairs that could be summed in both directions too. */
+static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision, int one_way) {
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
   if (phase != FMM_PHASE_ULIST || !counts->same_points || counts->n_leaves < 2) return (instructions){one, 1};
-  if (device == FMM_DEVICE_GPU) return fmm_pair_both_on_gpu(pair, gradient, counts->n_columns, counts->third_order) && !precision ? (instructions){shared / 2 + (one - shared), 0.5} : (instructions){one, 1};
+  if (device == FMM_DEVICE_GPU) return fmm_pair_both_on_gpu(pair, gradient, counts->n_columns, counts->third_order) && !precision && !one_way ? (instructions){shared / 2 + (one - shared), 0.5} : (instructions){one, 1};
   return fmm_pair_prefers_both(pair, gradient, counts->n_columns) ? (instructions){shared / 2 + (one - shared) + values, 0.5} : (instructions){one, 1};
 }
 
 const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1, [FMM_PHASE_WLIST] = 1, [FMM_PHASE_DOWN] = 1};
 
-double fmm_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
-                      int precision) {
+static double roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
+                       int precision, int one_way) {
   const fmm_device_rates *d = &machine->device[device];
   int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
   int pairs_in = cheap ? precision : 0, products_in = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? precision : 0;
   double compute = work->flops / d->fma_flops_per_s[products_in].value;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
     double pair_flops = work->pairs * fmm_pair_flops(pair, gradient, counts->n_columns);
-    instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in);
+    instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in, one_way);
     compute = work->pairs * seconds_a_pair(d, each, pairs_in) +
               fmax(work->flops - pair_flops, 0) / d->fma_flops_per_s[products_in].value;
   }
   return fmax(compute, work->bytes / (precision + 1) / d->memory_bytes_per_s.value);
+}
+
+double fmm_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
+                      int precision) {
+  return roofline(machine, device, pair, counts, phase, work, precision, 0);
 }
 
 double fmm_phase_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
@@ -69,6 +75,21 @@ static fmm_constant usable_constant(const fmm_device_rates *d, int phase, int pr
   return c;
 }
 
+/* Seconds of a level's work besides launches, and what the hardware allows. */
+typedef struct level_time { double seconds, limit_s; } level_time;
+
+static level_time time_of(const fmm_constant *c, const fmm_work *work, double limit, double gradient, int precision) {
+  return (level_time){gradient * (c->value * limit + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), limit};
+}
+
+/* U on a GPU in single: tiles that are too tight for float are summed in double and one way, as gradients are, whose factor is measured. */
+static level_time with_tight_tiles(level_time all, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, const fmm_work *work) {
+  const fmm_constant c = usable_constant(&machine->device[FMM_DEVICE_GPU], FMM_PHASE_ULIST, 0);
+  const double limit = roofline(machine, FMM_DEVICE_GPU, pair, counts, FMM_PHASE_ULIST, work, 0, 1), share = counts->tight_share;
+  const level_time tight = time_of(&c, work, limit, c.gradient > 0 ? c.gradient : 1, 0);
+  return (level_time){(1 - share) * all.seconds + share * tight.seconds, (1 - share) * all.limit_s + share * tight.limit_s};
+}
+
 static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, int phase, int device,
                       int precision) {
   const fmm_device_rates *d = &machine->device[device];
@@ -78,11 +99,12 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   double launch_s = d->launch_s.value + c.launch_s, gradient = counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1;
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
     const fmm_work *work = &counts->level[fmm_work_on((fmm_phase)phase, (fmm_device)device)][level];
-    double limit = fmm_roofline_s(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision);
-    double seconds = gradient * (c.value * limit + c.entry_s * work->entries + c.byte_s * work->bytes / (precision + 1)) + (a_level && work->entries > 0 ? launch_s : 0);
-    table->level_s[phase][level][device][precision] = seconds;
-    cost.limit_s += limit;
-    cost.seconds += seconds;
+    level_time t = time_of(&c, work, fmm_roofline_s(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision), gradient, precision);
+    if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && precision && counts->tight_share > 0) t = with_tight_tiles(t, machine, counts, pair, work);
+    if (a_level && work->entries > 0) t.seconds += launch_s;
+    table->level_s[phase][level][device][precision] = t.seconds;
+    cost.limit_s += t.limit_s;
+    cost.seconds += t.seconds;
   }
   if (!a_level) cost.seconds += launches * launch_s;
   table->total[phase][device][precision] = cost;

@@ -1,6 +1,6 @@
 /* Leaf size and root scale: what the options name, else the pair with the smallest predicted makespan on estimated counts. */
+#include "count_case.h"
 #include "estimate.h"
-#include "kernels/pair/pair_both.h"
 #include "plan.h"
 
 typedef struct estimate_context { fmm_estimate *estimate; fmm_count_case what; } estimate_context;
@@ -15,7 +15,7 @@ fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_
   const fmm_options *o = &plan->options;
   *choice = (fmm_tree_options){o->leaf_size, o->root_scale};
   if (o->leaf_size && o->root_scale > 0) return FMM_OK;
-  estimate_context context = {.what = {plan->pair->info, order, o->n_columns, o->gradient != 0, !plan->machine.device[FMM_DEVICE_GPU].present, !fmm_pair_newton_on_gpu(o->tolerance)}};
+  estimate_context context = {.what = fmm_count_case_of(o, plan->pair->info, &plan->machine, order)};
   FMM_TRY(fmm_estimate_create(&context.estimate, n_sources, sources, n_targets, targets, plan->threads));
   fmm_tuned best;
   fmm_status status = fmm_tune(&plan->machine, plan->pair->info, precisions, o->schedule, o->leaf_size, o->root_scale, estimate_counts, &context, &best);

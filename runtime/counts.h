@@ -30,6 +30,7 @@ typedef struct fmm_counts {
   int n_levels;
   int same_points;               /* targets are the sources */
   int third_order;               /* as in the case */
+  double tight_share;            /* of U's work, which a GPU sums in double though the phase is in single (kernels/ulist/ulist_tight.c) */
   int64_t n_sources, n_targets, n_leaves, n_boxes, v_pairs;
   fmm_work level[FMM_N_WORKS][FMM_MAX_LEVELS]; /* by phase: [phase] is that of the CPU's form, [fmm_work_on(phase, device)] of either */
   fmm_work total[FMM_N_WORKS];
@@ -40,6 +41,7 @@ typedef struct fmm_count_case {
   int order, n_columns, gradient;
   int no_gpu; /* works of the GPU's forms stay zero */
   int third_order; /* a GPU's sums in double take a third-order step (kernels/pair/pair_both.h) */
+  double tolerance; /* that sums in single keep on a GPU; 0: nothing is too tight for them */
 } fmm_count_case;
 
 static inline int fmm_surface_size(int order) { return 6 * (order - 1) * (order - 1) + 2; }
@@ -80,6 +82,11 @@ void fmm_counts_add_up(fmm_counts *counts);
 typedef fmm_status fmm_phase_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]);
 fmm_phase_cost fmm_up_cost, fmm_ulist_cost, fmm_vlist_cost, fmm_wlist_cost, fmm_xlist_cost, fmm_down_cost, fmm_up_gpu_cost, fmm_vlist_gpu_cost, fmm_down_gpu_cost;
 extern fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS];
+
+/* Share of U's work that is too tight for float on a GPU, where points fill this dimension and a target meets so many sources, at this tolerance. */
+double fmm_tight_share(double dimension, double sources_a_target, double tolerance);
+/* Dimension of what the sources fill, at the scale of the leaves; 3 where no box tells. */
+double fmm_dimension_at_leaves(const fmm_tree *tree);
 
 /* First level whose boxes have equivalent densities: boxes of coarser levels are all adjacent and are in no list. */
 enum { FMM_FIRST_FAR_LEVEL = 2 };

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/pair/pair_both.h"
 #include "runtime/cores.h"
+#include "runtime/count_case.h"
 #include "runtime/estimate.h"
 #include "runtime/generate.h"
 #include "runtime/node.h"
@@ -73,8 +73,7 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
   FMM_TRY(fmm_pair_find(options->kernel, &pair));
   FMM_TRY(begin_search(options, pair, points, own_threads(threads), &search));
   if (options->gpu_sms) fmm_machine_use_units(&p.machine, FMM_DEVICE_GPU, options->gpu_sms);
-  estimate_context context = {.what = {.pair = pair->info, .n_columns = options->n_columns, .gradient = options->gradient != 0, .no_gpu = !machine->device[FMM_DEVICE_GPU].present,
-                                       .third_order = !fmm_pair_newton_on_gpu(options->tolerance)}};
+  estimate_context context = {.what = fmm_count_case_of(options, pair->info, machine, 0)};
   fmm_forecast_case what = {.machine = &p.machine, .pair = pair->info, .kind = options->schedule, .leaf_size = options->leaf_size, .root_scale = options->root_scale,
                             .threads = p.threads, .device_memory_bytes = (double)options->device_memory_cap, .estimate = estimate_counts};
   fmm_choose_precisions(options, search.cancels, &what.precisions);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/pair/pair_both.h"
+#include "runtime/count_case.h"
 #include "kernels/simd.h"
 #include "options.h"
 #include "plan.h"
@@ -149,8 +149,7 @@ static fmm_status check_cap(const fmm_setup *s, const fmm_plan *plan) {
 }
 
 static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm_precision_sets *precisions) {
-  fmm_count_case what = {plan->pair->info, order, plan->options.n_columns, plan->options.gradient != 0, !plan->machine.device[FMM_DEVICE_GPU].present,
-                         !fmm_pair_newton_on_gpu(plan->options.tolerance)};
+  const fmm_count_case what = fmm_count_case_of(&plan->options, plan->pair->info, &plan->machine, order);
   FMM_TRY(fmm_count_work(&s->tree, &s->lists, &what, plan->threads, &s->counts));
   fmm_cost_table_make(&plan->machine, &s->counts, plan->pair->info, &s->costs);
   FMM_TRY(fmm_schedule_choose(&s->costs, precisions, plan->options.schedule, &s->assignment, &s->makespan));

@@ -3,6 +3,7 @@
 #include "test.h"
 #include "kernels/vlist/vlist_windows.h"
 #include "runtime/counts.h"
+#include "runtime/generate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -178,6 +179,35 @@ static void boxes_without_sources_or_targets_count_nothing(void **state) {
   assert_true(c.total[FMM_PHASE_UP].entries == LEAVES);
 }
 
+/* What share of U's work is too tight for float at a tolerance of 1e-6: by the measure of pair_tight_cuda.cu in double, over all pairs of the trees. */
+static void share_that_is_too_tight_is_near_the_measured(void **state) {
+  static const struct { const char *points; int n, leaf_size; double root_scale, least_dimension, most_dimension, sources, measured, bound; } cases[] = {
+      {"ellipsoid", 200000, 362, 1, 2.1, 2.4, 2401, 0.718, 0.2}, {"ellipsoid", 1000000, 64, 1, 2.1, 2.4, 599, 0.205, 0.2},
+      {"sphere", 200000, 128, 1.2, 2, 2.4, 1240, 0.812, 0.2},    {"sphere", 200000, 64, 1, 2, 2.4, 721, 0.551, 0.2},
+      {"uniform", 200000, 128, 1, 2.7, 3, 1157, 0.007, 0.02},    {"uniform", 200000, 512, 1, 2.7, 3, 8125, 0.198, 0.1},
+      {"uniform", 20000, 512, 1, 2.7, 3, 4875, 0.219, 0.12},     {"plummer", 200000, 256, 1, 2.7, 3, 3858, 0.020, 0.06}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    double *points = malloc(24 * (size_t)cases[k].n);
+    fmm_tree t;
+    fmm_lists l;
+    fmm_counts c;
+    const fmm_count_case what = {.pair = &fmm_info_laplace, .order = 6, .n_columns = 1, .tolerance = 1e-6};
+    assert_ok(fmm_generate_points(cases[k].points, cases[k].n, 1, points, 2));
+    assert_ok(fmm_tree_build(&t, cases[k].n, points, NULL, 0, NULL, &(fmm_tree_options){cases[k].leaf_size, cases[k].root_scale}, 2));
+    assert_ok(fmm_lists_build(&l, &t, fmm_surface_size(6), FMM_LISTS_TO_COUNT, 2));
+    assert_ok(fmm_count_work(&t, &l, &what, 2, &c));
+    const double dimension = fmm_dimension_at_leaves(&t), sources = c.total[FMM_PHASE_ULIST].pairs / cases[k].n;
+    if (dimension < cases[k].least_dimension || dimension > cases[k].most_dimension) fail_msg("%s: dimension %g", cases[k].points, dimension);
+    if (fabs(sources / cases[k].sources - 1) > 0.01) fail_msg("%s: %g sources a target", cases[k].points, sources);
+    assert_true(c.tight_share == fmm_tight_share(dimension, sources, 1e-6) && fmm_tight_share(dimension, sources, 1e-4) < 0.02);
+    if (fabs(c.tight_share - cases[k].measured) > cases[k].bound) fail_msg("%s, %g sources a target: share %g, measured %g", cases[k].points, sources, c.tight_share, cases[k].measured);
+    fmm_lists_free(&l);
+    fmm_tree_free(&t);
+    free(points);
+  }
+  assert_true(fmm_tight_share(2, 100, 0) == 0 && fmm_tight_share(3, 0, 1e-6) == 0);
+}
+
 static void failed_allocation_is_a_memory_error(void **state) {
   grid *g = make_grid();
   fmm_count_case what = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 1};
@@ -197,6 +227,7 @@ int main(void) {
                                      cmocka_unit_test(rows_of_a_window_are_ordered_by_their_neighbours),
                                      cmocka_unit_test(columns_components_and_gradients_enter_each_term),
                                      cmocka_unit_test(boxes_without_sources_or_targets_count_nothing),
+                                     cmocka_unit_test(share_that_is_too_tight_is_near_the_measured),
                                      cmocka_unit_test(failed_allocation_is_a_memory_error)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,6 +131,34 @@ static void u_on_the_gpu_is_priced_one_way_where_the_step_is_of_third_order(void
   assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s == one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s);
 }
 
+/* Of U in single on a GPU the share that is too tight for float is summed in double and one way; nothing else knows of it. */
+static void tiles_too_tight_for_float_are_priced_in_double_one_way(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  fmm_counts c = counts();
+  fmm_cost_table none, half, all, one_way;
+  fmm_constant *u = m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_ULIST];
+  c.same_points = 1, c.n_leaves = 64;
+  u[0] = (fmm_constant){.value = 1.4, .gradient = 0.8}, u[1] = (fmm_constant){.value = 1.1};
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &none);
+  c.tight_share = 0.5;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &half);
+  c.tight_share = 1;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &all);
+  c.third_order = 1;
+  u[0].value = 1.4 * 0.8;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &one_way);
+  const fmm_cost *single[] = {&none.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][1], &half.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][1], &all.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][1]};
+  assert_near(single[2]->seconds, one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].seconds, 1e-12);
+  assert_near(single[2]->limit_s, one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s, 1e-12);
+  assert_near(single[1]->seconds, (single[0]->seconds + single[2]->seconds) / 2, 1e-12);
+  assert_true(single[2]->seconds > 1.3 * single[0]->seconds);
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    for (int device = 0; device < FMM_N_DEVICES; device++)
+      for (int precision = 0; precision < FMM_N_PRECISIONS; precision++)
+        if (phase != FMM_PHASE_ULIST || device != FMM_DEVICE_GPU || !precision)
+          assert_true(none.total[phase][device][precision].seconds == all.total[phase][device][precision].seconds);
+}
+
 /* In either precision: only its spectra are in single. */
 static void v_on_the_gpu_is_priced_in_its_own_form_and_in_double(void **state) {
   fmm_machine m = machine("xeon16-h200");
@@ -199,6 +227,7 @@ int main(void) {
                                      cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst),
                                      cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),
                                      cmocka_unit_test(u_on_the_gpu_is_priced_one_way_where_the_step_is_of_third_order),
+                                     cmocka_unit_test(tiles_too_tight_for_float_are_priced_in_double_one_way),
                                      cmocka_unit_test(u_in_both_directions_is_priced_by_what_they_share),
                                      cmocka_unit_test(gradients_take_their_measured_factor_but_for_launches),
                                      cmocka_unit_test(v_on_the_gpu_is_priced_in_its_own_form_and_in_double),
