@@ -42,11 +42,12 @@ fmm_level_worker fmm_level_worker_of(const fmm_state *state, fmm_phase phase) {
   return t;
 }
 
+/* Without a barrier at its end. */
 static void for_items(const fmm_level_worker *t, int level, const int64_t begin[], fmm_block_step *step) {
   const int32_t *item = t->w->items.box + begin[level];
   int64_t n_items = begin[level + 1] - begin[level], n_blocks = fmm_n_lane_blocks(n_items, t->state->n_columns);
   const fmm_level_operators *set = fmm_operators_at(t->state->operators, level);
-#pragma omp for schedule(dynamic, 1)
+#pragma omp for schedule(dynamic, 1) nowait
   for (int64_t b = 0; b < n_blocks; b++) {
     fmm_lane_block lanes;
     fmm_lane_block_of(&lanes, item, n_items, t->state->n_columns, b);
@@ -54,8 +55,16 @@ static void for_items(const fmm_level_worker *t, int level, const int64_t begin[
   }
 }
 
-void fmm_for_level_leaves(const fmm_level_worker *t, int level, fmm_block_step *step) { for_items(t, level, t->w->items.leaf_begin, step); }
-void fmm_for_level_parents(const fmm_level_worker *t, int level, fmm_block_step *step) { for_items(t, level, t->w->items.parent_begin, step); }
+/* The finest levels first, which have most: threads that are done with one go on with the next. */
+void fmm_for_leaves(const fmm_level_worker *t, fmm_block_step *step) {
+  for (int level = t->state->tree->n_levels - 1; level >= FMM_FIRST_FAR_LEVEL; level--) for_items(t, level, t->w->items.leaf_begin, step);
+#pragma omp barrier
+}
+
+void fmm_for_level_parents(const fmm_level_worker *t, int level, fmm_block_step *step) {
+  for_items(t, level, t->w->items.parent_begin, step);
+#pragma omp barrier
+}
 
 void fmm_lanes_children(const fmm_level_worker *t, const fmm_lane_block *parents, int octant, fmm_lane_block *children) {
   const fmm_tree *tree = t->state->tree;

@@ -30,8 +30,8 @@ typedef struct fmm_level_worker {
 fmm_level_worker fmm_level_worker_of(const fmm_state *state, fmm_phase phase); /* of the calling thread of the team */
 
 typedef void fmm_block_step(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes);
-/* All blocks of a level's leaves or parents; called by every thread of the team, ends with a barrier. */
-void fmm_for_level_leaves(const fmm_level_worker *t, int level, fmm_block_step *step);
+/* All blocks of the leaves of all levels, or of one level's parents; called by every thread of the team, ends with a barrier. */
+void fmm_for_leaves(const fmm_level_worker *t, fmm_block_step *step);
 void fmm_for_level_parents(const fmm_level_worker *t, int level, fmm_block_step *step);
 
 /* The lanes' children in one octant; -1 where there is none with points. */

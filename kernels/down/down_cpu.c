@@ -48,7 +48,7 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
     fmm_level_worker t = fmm_level_worker_of(state, FMM_PHASE_DOWN);
     const fmm_level_items *items = &t.w->items;
     for (int l = FMM_FIRST_FAR_LEVEL; l < n_levels; l++) fmm_for_level_parents(&t, l, split_parents);
-    for (int l = FMM_FIRST_FAR_LEVEL; l < n_levels; l++) fmm_for_level_leaves(&t, l, invert_leaves);
+    fmm_for_leaves(&t, invert_leaves);
 #pragma omp for schedule(dynamic, 4)
     for (int64_t i = items->leaf_begin[0]; i < items->leaf_begin[FMM_MAX_LEVELS]; i++) sum_leaf(state, &sum, items->box[i], t.planes);
   }

@@ -54,10 +54,8 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
     const fmm_level_items *items = &t.w->items;
 #pragma omp for schedule(dynamic, 4)
     for (int64_t i = items->leaf_begin[0]; i < items->leaf_begin[FMM_MAX_LEVELS]; i++) sum_leaf(state, &sum, items->box[i], t.planes);
-    for (int l = state->tree->n_levels - 1; l >= FMM_FIRST_FAR_LEVEL; l--) {
-      fmm_for_level_leaves(&t, l, invert_leaves);
-      fmm_for_level_parents(&t, l, merge_children);
-    }
+    fmm_for_leaves(&t, invert_leaves);
+    for (int l = state->tree->n_levels - 1; l >= FMM_FIRST_FAR_LEVEL; l--) fmm_for_level_parents(&t, l, merge_children);
   }
   return FMM_OK;
 }

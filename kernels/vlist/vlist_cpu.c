@@ -247,31 +247,39 @@ static void multiply_frequency(const task *t, int kz, int64_t f) {
   w->kernels->product(&product);
 }
 
+/* Transforms that a thread takes at once: eight, fewer where they would not go round. */
+static int chunk_of(int64_t n, int threads) {
+  const int64_t share = n / (4 * threads);
+  return share > 8 ? 8 : share < 1 ? 1 : (int)share;
+}
+
 static void run_slab(const task *t) {
   const workspace *w = t->w;
   const fmm_vlist_shape *shape = &w->shape;
   int64_t sources = t->s->source_end - t->s->source_begin, rows = t->row_end - t->row_begin;
   size_t target_bytes = points_bytes(t->state, w);
+  const int source_chunk = chunk_of(sources * w->channels, t->state->threads), target_chunk = chunk_of(rows * w->channels, t->state->threads);
 #pragma omp for schedule(static) nowait
   for (int64_t r = t->row_begin - t->s->row_begin; r < t->row_end - t->s->row_begin; r++) memset(w->target_points + (size_t)r * target_bytes, 0, target_bytes);
 #pragma omp for schedule(static)
   for (int64_t i = 0; i < sources; i++) load_source(t, i);
   for (int kz = 0; kz < shape->order; kz++) {
     int64_t n_frequencies = (int64_t)(kz ? shape->grid : shape->order) * shape->grid;
-#pragma omp for schedule(dynamic, 8)
+#pragma omp for schedule(dynamic, source_chunk)
     for (int64_t i = 0; i < sources * w->channels; i++) transform_source(t, kz, i);
 #pragma omp for schedule(dynamic, 1)
     for (int64_t f = 0; f < n_frequencies; f++) multiply_frequency(t, kz, f);
-#pragma omp for schedule(dynamic, 8)
+#pragma omp for schedule(dynamic, target_chunk) nowait /* the next slice's sources need none of it, and its products begin when they are done */
     for (int64_t i = 0; i < rows * w->channels; i++) transform_target(t, kz, i);
   }
+#pragma omp barrier
 #pragma omp for schedule(static)
   for (int64_t row = t->row_begin; row < t->row_end; row++) save_target(t, row);
 }
 
 static void zero_uncovered(const fmm_state *state, const workspace *w) {
   size_t values = (size_t)state->n_columns * (size_t)state->operators->n;
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
   for (int32_t box = 0; box < state->tree->n_boxes; box++)
     if (!w->covered[box]) memset(state->down_check + (size_t)box * values, 0, values * sizeof *state->down_check);
 }

@@ -1,9 +1,12 @@
 /* W list on CPU cores: upward equivalent densities of finer, non-adjacent boxes onto a leaf's targets (M2P). A row of lists->w is one
- * piece of work, several of its boxes a call of the pair-sum engine. Workspace: [thread][box of the call][axis][surface point]. */
+ * piece of work, several of its boxes a call of the pair-sum engine; heavy ones are begun first. Workspace: [thread][box of the call][axis][surface point]. */
 #include <omp.h>
 
 #include "kernels/pair/pair_sums.h"
 #include "kernels/phase.h"
+#include "kernels/row_order.h"
+
+typedef struct workspace { double *planes; int32_t *order; } workspace;
 
 static size_t thread_doubles(const fmm_state *state) { return (size_t)FMM_PAIR_MOST_LATTICES * 3 * (size_t)state->operators->n_surface; }
 
@@ -38,21 +41,44 @@ static void sum_row(const fmm_state *state, const fmm_pair_sum *sum, int64_t row
 
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   fmm_pair_sum sum;
-  double *planes = state->workspace[FMM_PHASE_WLIST];
+  const workspace *own = state->workspace[FMM_PHASE_WLIST];
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, fmm_surface_precision(state, FMM_PHASE_WLIST),
                        fmm_surface_tolerance(state));
   fmm_pair_sum_allow_near(&sum, state->tolerance);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(state->threads)
-  for (int64_t row = row_begin; row < row_end; row++) sum_row(state, &sum, row, planes + (size_t)omp_get_thread_num() * thread_doubles(state));
+  for (int32_t k = 0; k < state->lists->w.n_rows; k++)
+    if (own->order[k] >= row_begin && own->order[k] < row_end) sum_row(state, &sum, own->order[k], own->planes + (size_t)omp_get_thread_num() * thread_doubles(state));
   return FMM_OK;
 }
 
-static fmm_status reserve(fmm_state *state) {
-  return FMM_ALLOCATE((double **)&state->workspace[FMM_PHASE_WLIST], thread_doubles(state) * (size_t)state->threads, "W list surfaces");
+/* Pairs of a row's targets with boxes. */
+static double work_of(const fmm_tree *tree, const fmm_rows *w, int32_t row) {
+  return (double)(w->offset[row + 1] - w->offset[row]) * (double)(tree->target_end[w->row[row]] - tree->target_begin[w->row[row]]);
 }
 
-static void release(fmm_state *state) { FMM_FREE(&state->workspace[FMM_PHASE_WLIST]); }
-static size_t bytes(const fmm_state *state) { return thread_doubles(state) * (size_t)state->threads * sizeof(double); }
+static void release(fmm_state *state) {
+  workspace *own = state->workspace[FMM_PHASE_WLIST];
+  if (!own) return;
+  FMM_FREE(&own->planes);
+  FMM_FREE(&own->order);
+  FMM_FREE(&state->workspace[FMM_PHASE_WLIST]);
+}
+
+static fmm_status reserve(fmm_state *state) {
+  workspace *own = NULL;
+  fmm_status status;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&own, 1, "W list workspace"));
+  state->workspace[FMM_PHASE_WLIST] = own;
+  FMM_CHECK(FMM_ALLOCATE(&own->planes, thread_doubles(state) * (size_t)state->threads, "W list surfaces"));
+  FMM_CHECK(fmm_row_order_make(state->tree, &state->lists->w, work_of, &own->order));
+done:
+  if (status != FMM_OK) release(state);
+  return status;
+}
+
+static size_t bytes(const fmm_state *state) {
+  return sizeof(workspace) + thread_doubles(state) * (size_t)state->threads * sizeof(double) + (size_t)state->lists->w.n_rows * sizeof(int32_t);
+}
 
 const fmm_phase_impl fmm_wlist_cpu = {.phase = FMM_PHASE_WLIST, .device = FMM_DEVICE_CPU, .name = "wlist_cpu", .reserve = reserve,
                                       .release = release, .bytes = bytes, .run = run};

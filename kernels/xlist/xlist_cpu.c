@@ -1,12 +1,15 @@
 /* X list on CPU cores: sources of coarser leaves onto a box's downward check surface (P2L), the dual of the W list. A row of lists->x is
- * one piece of work; source ranges that are neighbours in the sorted points are joined.
+ * one piece of work, heavy ones are begun first; source ranges that are neighbours in the sorted points are joined.
  * Workspace: [thread][axis][surface point]. */
 #include <omp.h>
 
 #include "kernels/pair/pair_sums.h"
 #include "kernels/phase.h"
+#include "kernels/row_order.h"
 
 enum { MAX_RANGES = 64 };
+
+typedef struct workspace { double *planes; int32_t *order; } workspace;
 
 static size_t thread_doubles(const fmm_state *state) { return (size_t)3 * (size_t)state->operators->n_surface; }
 
@@ -42,21 +45,46 @@ static void sum_row(const fmm_state *state, const fmm_pair_sum *sum, int64_t row
 
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   fmm_pair_sum sum;
-  double *planes = state->workspace[FMM_PHASE_XLIST];
+  const workspace *own = state->workspace[FMM_PHASE_XLIST];
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, 0, fmm_surface_precision(state, FMM_PHASE_XLIST),
                        fmm_surface_tolerance(state));
   fmm_pair_sum_allow_near(&sum, state->tolerance);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(state->threads)
-  for (int64_t row = row_begin; row < row_end; row++) sum_row(state, &sum, row, planes + (size_t)omp_get_thread_num() * thread_doubles(state));
+  for (int32_t k = 0; k < state->lists->x.n_rows; k++)
+    if (own->order[k] >= row_begin && own->order[k] < row_end) sum_row(state, &sum, own->order[k], own->planes + (size_t)omp_get_thread_num() * thread_doubles(state));
   return FMM_OK;
 }
 
-static fmm_status reserve(fmm_state *state) {
-  return FMM_ALLOCATE((double **)&state->workspace[FMM_PHASE_XLIST], thread_doubles(state) * (size_t)state->threads, "X list surfaces");
+/* A row's sources. */
+static double work_of(const fmm_tree *tree, const fmm_rows *x, int32_t row) {
+  double sources = 0;
+  for (int64_t e = x->offset[row]; e < x->offset[row + 1]; e++) sources += (double)(tree->source_end[x->entry[e]] - tree->source_begin[x->entry[e]]);
+  return sources;
 }
 
-static void release(fmm_state *state) { FMM_FREE(&state->workspace[FMM_PHASE_XLIST]); }
-static size_t bytes(const fmm_state *state) { return thread_doubles(state) * (size_t)state->threads * sizeof(double); }
+static void release(fmm_state *state) {
+  workspace *own = state->workspace[FMM_PHASE_XLIST];
+  if (!own) return;
+  FMM_FREE(&own->planes);
+  FMM_FREE(&own->order);
+  FMM_FREE(&state->workspace[FMM_PHASE_XLIST]);
+}
+
+static fmm_status reserve(fmm_state *state) {
+  workspace *own = NULL;
+  fmm_status status;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&own, 1, "X list workspace"));
+  state->workspace[FMM_PHASE_XLIST] = own;
+  FMM_CHECK(FMM_ALLOCATE(&own->planes, thread_doubles(state) * (size_t)state->threads, "X list surfaces"));
+  FMM_CHECK(fmm_row_order_make(state->tree, &state->lists->x, work_of, &own->order));
+done:
+  if (status != FMM_OK) release(state);
+  return status;
+}
+
+static size_t bytes(const fmm_state *state) {
+  return sizeof(workspace) + thread_doubles(state) * (size_t)state->threads * sizeof(double) + (size_t)state->lists->x.n_rows * sizeof(int32_t);
+}
 
 const fmm_phase_impl fmm_xlist_cpu = {.phase = FMM_PHASE_XLIST, .device = FMM_DEVICE_CPU, .name = "xlist_cpu", .reserve = reserve,
                                       .release = release, .bytes = bytes, .run = run};

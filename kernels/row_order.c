@@ -1,0 +1,30 @@
+/* See row_order.h. */
+#include "kernels/row_order.h"
+
+#include <stdlib.h>
+
+enum { PARTS = 256 };
+
+typedef struct heavy { double work; int32_t row; } heavy;
+
+static int by_falling_work(const void *a, const void *b) {
+  const heavy *x = a, *y = b;
+  return x->work != y->work ? (x->work < y->work ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
+}
+
+fmm_status fmm_row_order_make(const fmm_tree *tree, const fmm_rows *rows, fmm_row_work *work, int32_t **order) {
+  heavy first[PARTS]; /* fewer than so many have more than such a part */
+  int n_first = 0;
+  double total = 0;
+  FMM_TRY(FMM_ALLOCATE(order, rows->n_rows, "order of a list's rows"));
+  for (int32_t row = 0; row < rows->n_rows; row++) total += work(tree, rows, row);
+  int32_t n = rows->n_rows;
+  for (int32_t row = rows->n_rows - 1; row >= 0; row--) { /* the others from the back on */
+    const double w = work(tree, rows, row);
+    if (w * PARTS > total && n_first < PARTS) first[n_first++] = (heavy){w, row};
+    else (*order)[--n] = row;
+  }
+  qsort(first, (size_t)n_first, sizeof *first, by_falling_work);
+  for (int32_t k = 0; k < n_first; k++) (*order)[k] = first[k].row;
+  return FMM_OK;
+}
