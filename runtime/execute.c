@@ -1,5 +1,5 @@
 /* One evaluation: check and gather the densities, run the phases by the plan's assignment, add the clusters, scatter the results. The
- * caller's arrays are written only when everything has succeeded. Allocates nothing. */
+ * caller's arrays are written only when all that is computed has succeeded. Allocates nothing. */
 #include <math.h>
 #include <string.h>
 

@@ -81,11 +81,11 @@ fmm_status fmm_gpu_wait(fmm_gpu_plan *plan, fmm_gpu_array array);
  * potential n_targets_input x outputs x columns; gradient (NULL: not asked) n_targets_input x outputs x 3 x columns. */
 fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space);
 
-/* Calls of the driver in an evaluation between host arrays beside those of its phases, counted from gpu_execute.cu (a test counts them too). */
+/* Calls of the driver in an evaluation between host arrays beside those of its phases, counted from gpu_execute.cu and gpu_stage.cu (a test counts them too). */
 enum { FMM_GPU_FRAME_CALLS = 24 };
 
-/* Waits for everything of this execution, then writes host results. FMM_ERR_INPUT, after fmm_gpu_results: a density or a result is not finite (the first
- * row is named). On any failure the caller's results are as they were, but for a device that fails while it writes them itself (to page-locked or device memory). */
+/* Waits for everything of this execution and writes host results, many while others still arrive. FMM_ERR_INPUT, after fmm_gpu_results: a density or a result is not finite (the first
+ * row is named). On any failure the caller's results are as they were, but for a device that fails while they are on their way, all else having ended well. */
 fmm_status fmm_gpu_finish(fmm_gpu_plan *plan);
 
 /* After a failure of any call since begin: waits for all that was enqueued, whatever has become of it, so that nothing reads or writes the caller's arrays any more. */

@@ -137,8 +137,8 @@ typedef struct fmm_cuda_sums {
 typedef enum fmm_cuda_sum { FMM_SUM_P2M, FMM_SUM_U, FMM_SUM_W, FMM_SUM_X, FMM_SUM_L2P, FMM_N_SUMS } fmm_cuda_sum;
 
 /* An execution's results: factors; where the device writes them: the caller's memory, or page-locked memory of the plan's, from which finish copies them `to` the caller's
- * arrays. direct: one of them is a page-locked array of the caller's. */
-typedef struct fmm_cuda_results { double factor, gradient_factor, *potential, *gradient, *to_potential, *to_gradient; int direct; } fmm_cuda_results;
+ * arrays. direct: one of them is a page-locked array of the caller's. pieces: in which they come to the plan's memory. */
+typedef struct fmm_cuda_results { double factor, gradient_factor, *potential, *gradient, *to_potential, *to_gradient; int direct, pieces; } fmm_cuda_results;
 
 /* Columns of one batched product. */
 typedef struct fmm_cuda_batch { int64_t begin, end; int level; } fmm_cuda_batch; /* columns [begin, end) of d_column_box */
@@ -154,8 +154,9 @@ typedef struct fmm_cuda_operators {
 enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_TIGHT /* precise tiles, beside those in float */, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
 /* Place of the first density (row * width + component and column) and the first result row that are not finite; inverted high word of the largest density. */
 enum { FMM_CUDA_BAD_DENSITY, FMM_CUDA_BAD_RESULT, FMM_CUDA_LARGEST, FMM_CUDA_N_REPORT };
-enum { FMM_CUDA_PIECES_IN = 4 /* of densities in page-locked memory of the caller's, each sorted while the next arrives */ };
-enum { FMM_CUDA_LEAST_CHUNK = 1 << 18, FMM_CUDA_MOST_CHUNK = 1 << 20 /* bytes */ };
+enum { FMM_CUDA_PIECES_IN = 4 /* of densities, each sorted while the next arrives */, FMM_CUDA_PIECES_OUT = 4 /* of results, each copied out while the next arrives */ };
+/* Pieces of n things, each half of what is left, since the last is waited for; they begin where a warp's whole lines may. */
+static inline int64_t fmm_cuda_piece_begin(int64_t n, int piece, int pieces) { return piece == pieces ? n : (n - (n >> piece)) / 32 * 32; }
 
 struct fmm_gpu_plan {
   /* shape */
@@ -164,7 +165,6 @@ struct fmm_gpu_plan {
   int carveout;                      /* that part in per cent, or -1 */
   int early;                         /* short products are placed before the kernel ahead of them has ended; not where U runs beside: its blocks would wait */
   int resident;                      /* products may keep a matrix in shared memory as a whole */
-  int staging_threads;               /* that copy to and from page-locked memory: a few keep up with the bus, more wait for one another in the driver */
   unsigned phases;
   int densities_from_host, results_to_host;
   int64_t most_entries;              /* as in the request */
@@ -183,10 +183,11 @@ struct fmm_gpu_plan {
   /* memory */
   void *first, *arena;               /* on the device: what is known before the host's tables are made, and the rest */
   size_t available, first_bytes, arena_bytes, host_bytes, spectrum_bytes; /* available: for both together */
-  char *stage;                       /* page-locked: densities, results and the report, one after the other */
+  char *stage;                       /* page-locked: densities, results, the report and what has arrived, one after the other */
   size_t stage_bytes;                /* before the report */
   int stage_allocated, stage_registered; /* it is the library's own memory, and locked; else the driver's */
   double *stage_in, *stage_out;      /* in it; NULL: not needed */
+  unsigned *arrived;                 /* in it: nonzero for each piece of results that is there */
   double began_s;                    /* its making */
   int n_parts;
   fmm_gpu_part part[FMM_GPU_MOST_PARTS];
@@ -249,6 +250,8 @@ struct fmm_gpu_plan {
   cudaStream_t stream[FMM_CUDA_N_STREAMS], caller;
   cudaEvent_t origin, ready, inspected, tight_ready, tight_done, rest_done, up_done, check_sent, far_done, near_done;
   cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], piece_sent[FMM_CUDA_PIECES_IN];
+  int64_t sent_rows[FMM_CUDA_PIECES_IN]; /* where the pieces of this execution end */
+  int n_sent;
   unsigned ran, copied;
   int shares_u;                      /* U runs beside the far chain, whose end brings more blocks for it */
   int densities_sorted;              /* on their way in, in this execution */
@@ -335,8 +338,21 @@ cudaError_t fmm_cuda_scale(const fmm_gpu_plan *plan, cudaStream_t stream);
 cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, int place, cudaStream_t stream);
 /* Fills d_result. */
 cudaError_t fmm_cuda_place(const fmm_gpu_plan *p, cudaStream_t stream);
-/* All results as p->results says, by one launch. inspected: nothing is written when the report is bad; else values are reported on the way. */
-cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, int inspected, cudaStream_t stream);
+/* Values [begin, end) of all results (potentials, after them gradients) as p->results says, by one launch. inspected: nothing is written when the report is bad; else values
+ * are reported on the way. */
+cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, int64_t begin, int64_t end, int inspected, cudaStream_t stream);
+/* p->arrived[piece], when all before it is with the host. */
+cudaError_t fmm_cuda_note_arrival(const fmm_gpu_plan *p, int piece, cudaStream_t stream);
+
+/* The host's arrays (runtime/gpu/gpu_stage.cu). Densities to d_density_input, in n_sent pieces that end at sent_rows and piece_sent, several where they can be sorted by
+ * scatter; results from the plan's page-locked memory to the caller's arrays, each piece as soon as it has arrived: the report was good, and only a device that fails then
+ * leaves some of them written. */
+fmm_status fmm_cuda_send_locked(fmm_gpu_plan *plan, const double *densities, size_t bytes, cudaStream_t stream);
+fmm_status fmm_cuda_send_pageable(fmm_gpu_plan *plan, const double *densities, size_t bytes, cudaStream_t stream);
+static inline int64_t fmm_cuda_potentials(const fmm_gpu_plan *p) { return p->n_input_targets * p->outputs * p->columns; }
+int64_t fmm_cuda_values_out(const fmm_gpu_plan *plan); /* of this execution's results, potentials and gradients */
+int fmm_cuda_pieces_out(const fmm_gpu_plan *plan);     /* that are worth it, where none is page-locked */
+fmm_status fmm_cuda_stage_out(const fmm_gpu_plan *plan);
 /* Nonzero when a host array is page-locked as a whole (runtime/gpu/gpu_locked.cu). */
 int fmm_cuda_is_locked(const void *host, size_t bytes);
 /* The report to the host, written by a kernel: a copy would queue behind those of the results. */

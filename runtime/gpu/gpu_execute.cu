@@ -1,7 +1,5 @@
 /* One execution on the device: begin, phases on two streams (far: up, X, V, down; near: U, W), copies on two more, results, finish. Everything
  * is enqueued with events between what depends on what; the host waits in finish (and in wait, for one array). */
-#include <omp.h>
-
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
@@ -25,16 +23,9 @@ fmm_status after(cudaStream_t waits, cudaEvent_t event, cudaStream_t for_stream)
   return FMM_OK;
 }
 
-/* A sixteenth, so that all stagers have some, within limits. */
-size_t chunk_of(size_t bytes) {
-  size_t chunk = bytes / 16;
-  if (chunk < (size_t)FMM_CUDA_LEAST_CHUNK) return FMM_CUDA_LEAST_CHUNK;
-  return chunk > (size_t)FMM_CUDA_MOST_CHUNK ? (size_t)FMM_CUDA_MOST_CHUNK : chunk;
-}
-
 size_t density_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double); }
 size_t expansion_bytes(const fmm_gpu_plan *p, int64_t boxes) { return (size_t)(boxes * p->columns * p->n) * sizeof(double); }
-size_t result_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_input_targets * p->outputs * p->columns) * sizeof(double); }
+size_t result_bytes(const fmm_gpu_plan *p) { return (size_t)fmm_cuda_potentials(p) * sizeof(double); }
 size_t planes_bytes(const fmm_gpu_plan *p) { return (size_t)(p->n_targets * p->values * p->columns) * sizeof(double); }
 
 fmm_status drain(fmm_gpu_plan *p) {
@@ -42,64 +33,23 @@ fmm_status drain(fmm_gpu_plan *p) {
   return FMM_OK;
 }
 
-/* Calls copy(piece) for all n pieces, dealt to the first few threads of the team. The whole team is asked: after a team of another size the OpenMP
- * runtime ends threads and starts them anew for the CPU's phases, which takes longer than the copies. */
-template <typename F>
-fmm_status stage_pieces(const fmm_gpu_plan *p, int64_t n, const char *call, F copy) {
-  cudaError_t failed = cudaSuccess;
-#pragma omp parallel num_threads(p->threads) if (n > 1)
-  {
-    int team = omp_get_num_threads(), stagers = team < p->staging_threads ? team : p->staging_threads, thread = omp_get_thread_num();
-    fmm_cuda_on_device on(p->device);
-    for (int64_t i = thread < stagers ? thread : n; i < n; i += stagers) {
-      cudaError_t error = copy(i);
-      if (error != cudaSuccess) __atomic_store_n(&failed, error, __ATOMIC_RELAXED);
-    }
-  }
-  return failed == cudaSuccess ? FMM_OK : fmm_cuda_failed(failed, call, __FILE__, __LINE__);
-}
-
-/* From page-locked memory of the caller's. Where an input row's place is known (sources are the targets, none merged) each piece is sorted while the next
- * arrives; they grow smaller (halves of what is left), since the last one's sorting is waited for. */
-int pieces_in(const fmm_gpu_plan *p) { return fmm_cuda_can_scatter(p) && density_bytes(p) > FMM_CUDA_MOST_CHUNK ? FMM_CUDA_PIECES_IN : 1; }
-int64_t piece_begin(const fmm_gpu_plan *p, int i, int n) { return i == n ? p->n_input_sources : p->n_input_sources - (p->n_input_sources >> i); }
-
-/* Before all else of an execution, so that the bus is busy meanwhile. */
-fmm_status send_locked(fmm_gpu_plan *p, const double *densities) {
+/* From the host. Those from page-locked memory come before all else of an execution, so that the bus is busy meanwhile. */
+fmm_status send_densities(fmm_gpu_plan *p, const double *densities, int locked) {
   cudaStream_t in = p->stream[FMM_CUDA_IN];
-  int64_t width = p->components * p->columns;
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 0, in));
-  for (int i = 0, n = pieces_in(p); i < n; i++) {
-    int64_t begin = piece_begin(p, i, n), end = piece_begin(p, i + 1, n);
-    CUDA_TRY(cudaMemcpyAsync(p->d_density_input + begin * width, densities + begin * width, (size_t)((end - begin) * width) * sizeof(double), cudaMemcpyHostToDevice, in));
-    CUDA_TRY(cudaEventRecord(p->piece_sent[i], in));
-  }
+  FMM_TRY((locked ? fmm_cuda_send_locked : fmm_cuda_send_pageable)(p, densities, density_bytes(p), in));
   return mark_copy(p, FMM_GPU_COPY_DENSITIES, 1, in);
 }
 
+/* Pieces, where there are several, are sorted while the next arrives. */
 fmm_status sort_sent(fmm_gpu_plan *p) {
   cudaStream_t far = p->stream[FMM_CUDA_FAR];
-  for (int i = 0, n = pieces_in(p); i < n; i++) {
+  p->densities_sorted = p->n_sent > 1;
+  for (int i = 0; i < p->n_sent; i++) {
     CUDA_TRY(cudaStreamWaitEvent(far, p->piece_sent[i], 0));
-    if (n > 1) CUDA_TRY(fmm_cuda_scatter(p, piece_begin(p, i, n), piece_begin(p, i + 1, n), far));
-    p->densities_sorted = n > 1;
+    if (p->densities_sorted) CUDA_TRY(fmm_cuda_scatter(p, i ? p->sent_rows[i - 1] : 0, p->sent_rows[i], far));
   }
   return FMM_OK;
-}
-
-/* Each piece is copied to page-locked memory and sent off. */
-fmm_status stage_densities(fmm_gpu_plan *p, const double *densities) {
-  cudaStream_t in = p->stream[FMM_CUDA_IN];
-  size_t bytes = density_bytes(p), chunk = chunk_of(bytes);
-  FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 0, in));
-  FMM_TRY(stage_pieces(p, (int64_t)((bytes + chunk - 1) / chunk), "cudaMemcpyAsync", [=](int64_t i) {
-    size_t at = (size_t)i * chunk, size = bytes - at < chunk ? bytes - at : chunk;
-    memcpy((char *)p->stage_in + at, (const char *)densities + at, size);
-    cudaError_t error = fmm_cuda_gate();
-    return error == cudaSuccess ? cudaMemcpyAsync((char *)p->d_density_input + at, (char *)p->stage_in + at, size, cudaMemcpyHostToDevice, in) : error;
-  }));
-  FMM_TRY(mark_copy(p, FMM_GPU_COPY_DENSITIES, 1, in));
-  return after(p->stream[FMM_CUDA_FAR], p->ready, in);
 }
 
 fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space space) {
@@ -109,20 +59,20 @@ fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space spac
   p->ran = p->copied = 0;
   p->up_pending = p->shares_u = 0;
   p->results = fmm_cuda_results{};
-  p->reports = p->densities_sorted = 0;
+  p->reports = p->densities_sorted = p->n_sent = 0;
   CUDA_TRY(cudaEventRecord(p->origin, far));
   CUDA_TRY(cudaStreamWaitEvent(p->stream[FMM_CUDA_IN], p->origin, 0));
   if (space == FMM_MEMORY_HOST && !p->stage_in && density_bytes(p))
     return FMM_FAIL(FMM_ERR_INTERNAL, "densities come from the host, but the GPU plan was made for device memory");
   const int locked = space == FMM_MEMORY_HOST && fmm_cuda_is_locked(densities, density_bytes(p));
-  if (locked) FMM_TRY(send_locked(p, densities));
+  if (locked) FMM_TRY(send_densities(p, densities, 1));
   CUDA_TRY(cudaMemsetAsync(p->d_report, 0xff, FMM_CUDA_N_REPORT * sizeof *p->d_report, far));
   if (p->d_next_tile) CUDA_TRY(cudaMemsetAsync(p->d_next_tile, 0, sizeof *p->d_next_tile, far));
   CUDA_TRY(cudaMemsetAsync(p->d_far, 0, planes_bytes(p), far));
   CUDA_TRY(cudaMemsetAsync(p->d_near, 0, planes_bytes(p), far));
   if (p->d_down_check) CUDA_TRY(cudaMemsetAsync(p->d_down_check, 0, expansion_bytes(p, p->n_boxes), far));
-  if (locked) FMM_TRY(sort_sent(p));
-  else if (space == FMM_MEMORY_HOST) FMM_TRY(stage_densities(p, densities));
+  if (space == FMM_MEMORY_HOST && !locked) FMM_TRY(send_densities(p, densities, 0));
+  if (space == FMM_MEMORY_HOST) FMM_TRY(sort_sent(p));
   else if (p->caller) FMM_TRY(after(far, p->ready, p->caller));
   if (!p->densities_sorted) CUDA_TRY(fmm_cuda_gather(p, space == FMM_MEMORY_HOST ? p->d_density_input : densities, far));
   CUDA_TRY(fmm_cuda_scale(p, far));
@@ -218,39 +168,53 @@ fmm_status check_report(const fmm_gpu_plan *p) {
 
 /* Where the results of this execution go. */
 void place_results(fmm_gpu_plan *p, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
-  int64_t values = p->n_input_targets * p->outputs * p->columns;
-  size_t bytes = (size_t)values * sizeof(double);
+  const int64_t values = fmm_cuda_potentials(p);
+  const size_t bytes = result_bytes(p);
   fmm_cuda_results *r = &p->results;
-  *r = fmm_cuda_results{factor, gradient_factor, potential, gradient, potential, gradient, 0};
+  *r = fmm_cuda_results{factor, gradient_factor, potential, gradient, potential, gradient, 0, 1};
   if (space == FMM_MEMORY_DEVICE) return;
   if (!fmm_cuda_is_locked(potential, bytes)) r->potential = p->stage_out;
   if (gradient && !fmm_cuda_is_locked(gradient, 3 * bytes)) r->gradient = p->stage_out + values;
   r->direct = values && (r->potential == potential || (gradient && r->gradient == gradient));
+  if (!r->direct) r->pieces = fmm_cuda_pieces_out(p);
 }
 
 /* Whether one copy brings all results: a kernel's writes beyond the bus are smaller than the copy engine's, but that takes two calls where there are gradients. */
 int by_copy(const fmm_gpu_plan *p) { return p->results.direct && p->d_result; }
 
-/* Results reach the host by the very kernel that sorts them, whole lines one after the other, all by one launch, so that one that is refused has written nothing.
- * To page-locked arrays of the caller's it is left to finish, when all other work is known to have ended well, and done by the copy engine where one copy is enough; they are
- * sorted before. The plan's own page-locked memory may be written at once. */
+/* When all else has ended, and the report was asked for. */
+fmm_status deliver_pieces(fmm_gpu_plan *p, cudaStream_t stream) {
+  const int64_t values = fmm_cuda_values_out(p);
+  const int n = p->results.pieces;
+  memset(p->arrived, 0, FMM_CUDA_PIECES_OUT * sizeof *p->arrived);
+  for (int i = 0; i < n; i++) {
+    CUDA_TRY(fmm_cuda_deliver(p, fmm_cuda_piece_begin(values, i, n), fmm_cuda_piece_begin(values, i + 1, n), 1, stream));
+    CUDA_TRY(fmm_cuda_note_arrival(p, i, stream));
+  }
+  return FMM_OK;
+}
+
+/* Results reach the host by the very kernel that sorts them, whole lines one after the other. To page-locked arrays of the caller's that is one launch, so that one that is
+ * refused has written nothing, and left to finish, when all other work is known to have ended well; where one copy is enough the copy engine does it, and they are
+ * sorted before. The plan's own page-locked memory may be written at once; many come in pieces, which are looked at before. */
 fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
   cudaStream_t far = p->stream[FMM_CUDA_FAR];
   FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
   place_results(p, factor, gradient_factor, potential, gradient, space);
   if (space == FMM_MEMORY_HOST && !p->stage_out && p->n_input_targets) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
-  if (p->results.direct || space == FMM_MEMORY_DEVICE) {
+  if (p->results.direct || space == FMM_MEMORY_DEVICE || p->results.pieces > 1) {
     CUDA_TRY(fmm_cuda_inspect(p, by_copy(p), far));
     FMM_TRY(fetch_report(p, far));
     CUDA_TRY(cudaEventRecord(p->inspected, far));
     if (by_copy(p)) CUDA_TRY(fmm_cuda_place(p, far)); /* while the host learns of the report */
-    if (space == FMM_MEMORY_DEVICE) CUDA_TRY(fmm_cuda_deliver(p, 1, far)); /* the last that is enqueued */
-    return FMM_OK;
+    if (space == FMM_MEMORY_DEVICE) CUDA_TRY(fmm_cuda_deliver(p, 0, fmm_cuda_values_out(p), 1, far)); /* the last that is enqueued */
+    if (p->results.direct || space == FMM_MEMORY_DEVICE) return FMM_OK;
   }
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 0, far));
-  CUDA_TRY(fmm_cuda_deliver(p, 0, far));
+  if (p->results.pieces > 1) FMM_TRY(deliver_pieces(p, far));
+  else CUDA_TRY(fmm_cuda_deliver(p, 0, fmm_cuda_values_out(p), 0, far));
   FMM_TRY(mark_copy(p, FMM_GPU_COPY_RESULTS, 1, far));
-  return fetch_report(p, far);
+  return p->results.pieces > 1 ? FMM_OK : fetch_report(p, far);
 }
 
 /* To page-locked arrays of the caller's. The marks are not through the seam: a missing time is no failure. */
@@ -258,40 +222,31 @@ fmm_status send_results(fmm_gpu_plan *p) {
   cudaStream_t far = p->stream[FMM_CUDA_FAR];
   cudaEventRecord(p->copy_event[FMM_GPU_COPY_RESULTS][0], far);
   if (by_copy(p)) CUDA_TRY(cudaMemcpyAsync(p->results.potential, p->d_result, result_bytes(p), cudaMemcpyDeviceToHost, far));
-  else CUDA_TRY(fmm_cuda_deliver(p, 1, far));
+  else CUDA_TRY(fmm_cuda_deliver(p, 0, fmm_cuda_values_out(p), 1, far));
   cudaEventRecord(p->copy_event[FMM_GPU_COPY_RESULTS][1], far);
   p->copied |= 1u << FMM_GPU_COPY_RESULTS;
   CUDA_TRY(cudaStreamSynchronize(far));
   return FMM_OK;
 }
 
-/* From page-locked memory of the plan's to the caller's, by the whole team: nobody waits in the driver here. */
-void unstage(const fmm_gpu_plan *p, const double *from, double *to, size_t bytes) {
-  const size_t piece = FMM_CUDA_LEAST_CHUNK;
-  int64_t n = (int64_t)((bytes + piece - 1) / piece);
-#pragma omp parallel for num_threads(p->threads) schedule(static) if (n > 1)
-  for (int64_t i = 0; i < n; i++) {
-    size_t at = (size_t)i * piece;
-    memcpy((char *)to + at, (const char *)from + at, bytes - at < piece ? bytes - at : piece);
-  }
-}
-
-/* The host's results are touched only when all work was done without error. */
+/* The host's results are touched only when all that is computed was done without error. */
 fmm_status finish(fmm_gpu_plan *p) {
   const fmm_cuda_results *r = &p->results;
-  size_t bytes = result_bytes(p);
-  if (r->direct) CUDA_TRY(cudaEventSynchronize(p->inspected)); /* all other work of the far stream has ended */
+  if (r->direct || r->pieces > 1) CUDA_TRY(cudaEventSynchronize(p->inspected)); /* all other work of the far stream has ended */
   else CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_FAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_NEAR]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_IN]));
   CUDA_TRY(cudaStreamSynchronize(p->stream[FMM_CUDA_OUT]));
   if (p->reports) {
     fmm_status report = check_report(p);
-    if (report != FMM_OK) return p->running = 0, report;
+    if (report != FMM_OK) {
+      cudaStreamSynchronize(p->stream[FMM_CUDA_FAR]); /* pieces that deliver nothing */
+      return p->running = 0, report;
+    }
   }
   if (r->direct) FMM_TRY(send_results(p));
-  if (r->potential && p->stage_out == r->potential) unstage(p, r->potential, r->to_potential, bytes);
-  if (r->gradient && p->stage_out + bytes / sizeof(double) == r->gradient) unstage(p, r->gradient, r->to_gradient, 3 * bytes);
+  if (r->potential != r->to_potential || r->gradient != r->to_gradient) FMM_TRY(fmm_cuda_stage_out(p));
+  if (r->pieces > 1) cudaStreamSynchronize(p->stream[FMM_CUDA_FAR]); /* which has only marks left */
   p->running = 0;
   return FMM_OK;
 }

@@ -102,14 +102,14 @@ __global__ void place(int64_t rows, int64_t n, int width, const int64_t *positio
 }
 
 /* potential: [row][output][column]; gradient: [row][output][axis][column], a thread a value, as they follow one another there: they may lie beyond the bus, which
- * wants whole lines. planes: [(output * derivatives + k) * columns + column]. inspected: nothing is written when a value is not finite; else such rows are reported
- * on the way. */
-__global__ void deliver(const results a, double *potential, double *gradient, int inspected) {
+ * wants whole lines: values [begin, end). planes: [(output * derivatives + k) * columns + column]. inspected: nothing is written when a value is not finite; else such rows
+ * are reported on the way. */
+__global__ void deliver(const results a, int64_t begin, int64_t end, double *potential, double *gradient, int inspected) {
   if (a.report[FMM_CUDA_BAD_DENSITY] != ~0ull || (inspected && a.report[FMM_CUDA_BAD_RESULT] != ~0ull)) return;
-  int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, potentials = a.rows * a.outputs * a.columns;
+  int64_t at = begin + (int64_t)blockIdx.x * THREADS + threadIdx.x, potentials = a.rows * a.outputs * a.columns;
+  if (at >= end) return;
   int slope = at >= potentials, columns = slope ? 3 * a.columns : a.columns, width = a.outputs * columns;
   if (slope) at -= potentials;
-  if (slope && (!gradient || at >= 3 * potentials)) return;
   int64_t row = at / width;
   int in_row = (int)(at - row * width), output = in_row / columns, k = slope ? in_row % columns / a.columns + 1 : 0;
   double value = result_of(a, a.position[row], output, k, in_row % a.columns);
@@ -134,6 +134,11 @@ __global__ void find_tiny(int64_t n, const double *x, int *tiny) {
 }
 
 __global__ void publish(const unsigned long long *report, unsigned long long *host_report) { host_report[threadIdx.x] = report[threadIdx.x]; }
+
+__global__ void note(unsigned *arrived) {
+  __threadfence_system();
+  *(volatile unsigned *)arrived = 1;
+}
 
 /* One block a joint; each value by one thread, its parts in their order. */
 __global__ void join(const fmm_cuda_joint *joint, const double *partial, int64_t n_targets, int planes, double *sum) {
@@ -200,10 +205,9 @@ cudaError_t fmm_cuda_place(const fmm_gpu_plan *p, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, int inspected, cudaStream_t stream) {
-  int64_t values = p->n_input_targets * p->outputs * p->columns * (p->results.gradient ? 4 : 1);
-  if (values == 0) return cudaSuccess;
-  deliver<<<blocks_of(values), THREADS, 0, stream>>>(results_of(p), p->results.potential, p->results.gradient, inspected);
+cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, int64_t begin, int64_t end, int inspected, cudaStream_t stream) {
+  if (begin >= end) return cudaSuccess;
+  deliver<<<blocks_of(end - begin), THREADS, 0, stream>>>(results_of(p), begin, end, p->results.potential, p->results.gradient, inspected);
   return cudaGetLastError();
 }
 
@@ -225,6 +229,11 @@ cudaError_t fmm_cuda_find_tiny(const fmm_gpu_plan *p, cudaStream_t stream) {
 
 cudaError_t fmm_cuda_publish_report(const fmm_gpu_plan *p, cudaStream_t stream) {
   publish<<<1, FMM_CUDA_N_REPORT, 0, stream>>>(p->d_report, p->report);
+  return cudaGetLastError();
+}
+
+cudaError_t fmm_cuda_note_arrival(const fmm_gpu_plan *p, int piece, cudaStream_t stream) {
+  note<<<1, 1, 0, stream>>>(p->arrived + piece);
   return cudaGetLastError();
 }
 

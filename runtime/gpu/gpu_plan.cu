@@ -9,7 +9,7 @@ extern "C" {
 }
 
 namespace {
-enum { MOST_STAGING_THREADS = 4, CARVEOUT = 58 /* per cent: 132 KB of an H200's 228; there 44 to 72 served alike */ };
+enum { CARVEOUT = 58 /* per cent: 132 KB of an H200's 228; there 44 to 72 served alike */ };
 struct arena { char *base; size_t used; };
 
 template <typename T>
@@ -144,7 +144,6 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->device = q->device, p->threads = q->threads > 0 ? q->threads : 1, p->phases = q->phases, p->caller = (cudaStream_t)q->stream;
   p->most_entries = q->most_entries;
   p->densities_from_host = q->densities_space == FMM_MEMORY_HOST, p->results_to_host = q->results_space == FMM_MEMORY_HOST;
-  p->staging_threads = p->threads < MOST_STAGING_THREADS ? p->threads : MOST_STAGING_THREADS;
   p->info = s->pair->info;
   p->columns = s->n_columns, p->gradient = s->gradient != 0;
   p->components = p->info->components, p->equivalents = p->info->equivalent_components, p->outputs = p->info->outputs;

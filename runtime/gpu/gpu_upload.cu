@@ -90,7 +90,8 @@ fmm_status stage_job(void *context) {
   fmm_gpu_plan *p = ((const fmm_cuda_setup *)context)->plan;
   const size_t in = p->densities_from_host ? (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double) : 0;
   const size_t out = p->results_to_host ? (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double) : 0;
-  const size_t out_begin = (in + LINE - 1) / LINE * LINE, report_begin = out_begin + (out + LINE - 1) / LINE * LINE, bytes = report_begin + FMM_CUDA_N_REPORT * sizeof *p->report;
+  const size_t out_begin = (in + LINE - 1) / LINE * LINE, report_begin = out_begin + (out + LINE - 1) / LINE * LINE, arrived_begin = report_begin + FMM_CUDA_N_REPORT * sizeof *p->report,
+               bytes = arrived_begin + FMM_CUDA_PIECES_OUT * sizeof *p->arrived;
   int alike = 0; /* whether kernels may write registered memory where the host sees it */
   fmm_cuda_on_device on(p->device);
   CUDA_TRY(cudaDeviceGetAttribute(&alike, cudaDevAttrCanUseHostPointerForRegisteredMem, p->device));
@@ -109,6 +110,7 @@ fmm_status stage_job(void *context) {
   if (in) p->stage_in = (double *)p->stage;
   if (out) p->stage_out = (double *)(p->stage + out_begin);
   p->report = (unsigned long long *)(p->stage + report_begin);
+  p->arrived = (unsigned *)(p->stage + arrived_begin);
   p->stage_bytes = report_begin;
   p->host_bytes = in + out;
   return FMM_OK;

@@ -128,8 +128,8 @@ FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const 
 /* Evaluates for one set of densities. densities: n_sources x components x columns; potential: n_targets x outputs x
  * columns; gradient (NULL unless asked in the options): n_targets x outputs x 3 x columns. Row-major double.
  * Host arrays that are page-locked (cudaHostAlloc, cudaHostRegister) are read and written by a GPU without staging.
- * Results are overwritten only on success (page-locked ones also by a device that fails while it writes them), and nothing
- * uses the arrays after the return. Allocates nothing. */
+ * Results are overwritten only on success; a GPU that fails while they are on their way, all else having ended well, may
+ * leave some of them written. Nothing uses the arrays after the return. Allocates nothing. */
 FMM_API fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *potential, double *gradient);
 
 /* Releases the plan and sets *plan to NULL. NULL is allowed. */

@@ -114,11 +114,11 @@ static void arrays_on_the_device_give_the_same_bits(void **context) {
   release(&p);
 }
 
-/* Densities or results or both in page-locked memory, which are copied without staging: the same bits on every schedule. Locked memory that does not hold all of
+/* Densities or results or both in page-locked memory, which are copied without staging: the same bits on every schedule. Pageable ones are large enough to go and come in pieces. Locked memory that does not hold all of
  * an array is not used so, and a result that is not finite leaves the caller's array alone. */
 static void page_locked_arrays_give_the_same_bits(void **context) {
   problem p;
-  make(&p, "laplace", "ellipsoid", "unit", 50000, 1e-6, 1);
+  make(&p, "laplace", "ellipsoid", "unit", 150000, 1e-6, 1);
   size_t bytes = sizeof(double) * (size_t)p.n;
   double *before = values_of(4 * p.n), *const array[3] = {p.densities, p.potential, p.gradient};
   for (int i = 0; i < N_SCHEDULES; i++) {
@@ -325,6 +325,64 @@ static int is_marked(const double *values, int64_t n) {
 static int is_same(const double *a, const double *b, int64_t n) { return !memcmp(a, b, sizeof(double) * (size_t)n); }
 static int results_are(const problem *p, const double *right) { return is_same(right, p->potential, p->n) && is_same(right + p->n, p->gradient, 3 * p->n); }
 
+/* Densities and results in pieces, an odd number of them, from and to the host or the device, by one thread, by more than there are cores: the bits of page-locked arrays, all there when
+ * the call returns. */
+static void large_arrays_wherever_they_lie_give_the_same_bits(void **context) {
+  static const int n[2] = {1000003, 300001}, threads[2] = {1, 64};
+  for (int gradient = 0; gradient < 2; gradient++) {
+    problem p;
+    void *d_densities, *d_potential, *d_gradient;
+    const size_t bytes = sizeof(double) * (size_t)n[gradient];
+    double *right = values_of(4 * (int64_t)n[gradient]);
+    make(&p, "laplace", "uniform", "signed", n[gradient], 1e-3, gradient);
+    p.options.order = 4, p.options.leaf_size = 128, p.options.root_scale = 1, p.options.precision = FMM_PRECISION_DOUBLE;
+    plan_for(&p, FMM_SCHEDULE_GPU);
+    assert_ok(fmm_gpu_register(p.densities, bytes));
+    assert_ok(fmm_gpu_register(p.potential, bytes));
+    assert_ok(fmm_gpu_register(p.gradient, 3 * bytes));
+    execute(&p);
+    fmm_gpu_unregister(p.densities), fmm_gpu_unregister(p.potential), fmm_gpu_unregister(p.gradient);
+    memcpy(right, p.potential, bytes), memcpy(right + p.n, p.gradient, 3 * bytes);
+    assert_ok(fmm_gpu_allocate(&d_densities, bytes));
+    assert_ok(fmm_gpu_allocate(&d_potential, bytes));
+    assert_ok(fmm_gpu_allocate(&d_gradient, 3 * bytes));
+    assert_ok(fmm_gpu_copy_now(d_densities, p.densities, bytes, NULL));
+    for (int space = 0; space < 4; space++) {
+      const int from_device = space & 1, to_device = space >> 1;
+      p.options.densities_space = from_device ? FMM_MEMORY_DEVICE : FMM_MEMORY_HOST, p.options.results_space = to_device ? FMM_MEMORY_DEVICE : FMM_MEMORY_HOST;
+      plan_for(&p, FMM_SCHEDULE_GPU);
+      for (int run = 0; run < 3; run++) {
+        mark_results(&p);
+        if (to_device) {
+          assert_ok(fmm_gpu_copy_now(d_potential, p.potential, bytes, NULL));
+          assert_ok(fmm_gpu_copy_now(d_gradient, p.gradient, 3 * bytes, NULL));
+        }
+        double *const slope = to_device ? d_gradient : p.gradient;
+        assert_ok(fmm_plan_execute(p.plan, from_device ? d_densities : p.densities, to_device ? d_potential : p.potential, gradient ? slope : NULL));
+        if (to_device) { /* what is written last first */
+          assert_ok(fmm_gpu_copy_now(p.gradient, d_gradient, 3 * bytes, NULL));
+          assert_ok(fmm_gpu_copy_now(p.potential, d_potential, bytes, NULL));
+        }
+        if (!is_same(right, p.potential, p.n) || (gradient && !is_same(right + p.n, p.gradient, 3 * p.n)))
+          fail_msg("%d points, densities %d, results %d on the device: other bits", p.n, from_device, to_device);
+      }
+    }
+    p.options.densities_space = p.options.results_space = FMM_MEMORY_HOST;
+    for (int k = 0; k < 2; k++) {
+      p.options.threads = threads[k], p.options.oversubscribe = 1;
+      plan_for(&p, FMM_SCHEDULE_GPU);
+      mark_results(&p);
+      execute(&p);
+      if (!is_same(right, p.potential, p.n) || (gradient && !is_same(right + p.n, p.gradient, 3 * p.n))) fail_msg("%d points, %d threads: other bits", p.n, threads[k]);
+    }
+    fmm_gpu_free(d_densities);
+    fmm_gpu_free(d_potential);
+    fmm_gpu_free(d_gradient);
+    FMM_FREE(&right);
+    release(&p);
+  }
+}
+
 /* An error at every CUDA call of an execution, one after another: its code; results as they were, but for the one wait while the device writes page-locked
  * arrays, which are whole then (locked: 0 none, 1 all, 2 the potentials); nothing of them is still being written; and the next execution is right. */
 static void fail_every_call(problem *p, const double *right, int locked, const char *name) {
@@ -413,9 +471,26 @@ static void a_failing_cuda_call_is_reported_and_survived(void **context) {
   }
   FMM_FREE(&right);
   release(&p);
-  make(&p, "laplace", "uniform", "unit", 200000, 1e-3, 0); /* arrays large enough to be locked where they lie */
+}
+
+/* The same where results come in pieces, and points are locked where they lie. Results that are not finite: none of them is touched. */
+static void a_failing_call_is_survived_with_large_arrays(void **context) {
+  problem p;
+  make(&p, "laplace", "uniform", "unit", 200000, 1e-3, 1);
+  double *right = values_of(4 * p.n);
+  size_t bytes = sizeof(double) * (size_t)p.n;
   plan_for(&p, FMM_SCHEDULE_GPU);
+  execute(&p);
+  memcpy(right, p.potential, bytes), memcpy(right + p.n, p.gradient, 3 * bytes);
+  fail_every_call(&p, right, 0, "pieces");
+  mark_results(&p);
+  for (int i = 0; i < p.n; i++) p.densities[i] *= 1e308;
+  assert_int_equal(fmm_plan_execute(p.plan, p.densities, p.potential, p.gradient), FMM_ERR_INPUT);
+  assert_true(is_marked(p.potential, p.n) && is_marked(p.gradient, 3 * p.n));
+  for (int i = 0; i < p.n; i++) p.densities[i] /= 1e308;
+  execute(&p);
   fail_calls_of_set_points(&p);
+  FMM_FREE(&right);
   release(&p);
 }
 
@@ -466,7 +541,7 @@ int main(void) {
       cmocka_unit_test(in_hybrid1_both_devices_work_at_once),
       cmocka_unit_test(a_part_of_the_device_gives_the_same_bits),
       cmocka_unit_test(plans_run_in_several_threads_at_once),
-      cmocka_unit_test(a_failing_cuda_call_is_reported_and_survived),
+      cmocka_unit_test(large_arrays_wherever_they_lie_give_the_same_bits), cmocka_unit_test(a_failing_cuda_call_is_reported_and_survived), cmocka_unit_test(a_failing_call_is_survived_with_large_arrays),
       cmocka_unit_test(an_evaluation_calls_the_driver_as_often_as_is_assumed),
       cmocka_unit_test(too_small_a_cap_is_an_error_or_another_schedule),
   };
