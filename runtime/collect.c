@@ -65,6 +65,7 @@ static void walk_below(const fmm_lister *l, int32_t neighbour, unsigned facing, 
   }
 }
 
+/* The same below all neighbours of leaf b; only those of its own level have children (the neighbour table holds none finer). */
 static void walk_finer(const fmm_lister *l, int32_t b, fmm_emitter *u, fmm_emitter *w) {
   const int32_t *near = l->near + 27 * (int64_t)b;
   if (!(l->around[b] & FMM_AROUND_FINER)) return;

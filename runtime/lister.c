@@ -2,7 +2,6 @@
  * itself where it is a leaf. */
 #include "lister.h"
 
-#include "points.h"
 #include "team_loop.h"
 
 static void make_far_masks(fmm_lister *l) {
@@ -43,7 +42,6 @@ static void describe_box(fmm_lister *l, int32_t b) {
   }
   l->source_leaf[b] = !all && t->source_end[b] > t->source_begin[b];
   l->children[b] = (uint8_t)all, l->source_children[b] = (uint8_t)sources, l->target_children[b] = (uint8_t)targets;
-  for (int a = 0; a < 3; a++) l->cell[a][b] = (int32_t)fmm_key_compact(t->key[b] >> a);
 }
 
 static int32_t child_at(const fmm_lister *l, int32_t box, int octant) {
@@ -72,7 +70,6 @@ static void find_neighbours(fmm_lister *l, int32_t b) {
 static fmm_status allocate_lister(fmm_lister *l) {
   const int64_t n = l->tree->n_boxes;
   FMM_TRY(FMM_ALLOCATE(&l->near, 27 * n, "neighbours of boxes"));
-  for (int a = 0; a < 3; a++) FMM_TRY(FMM_ALLOCATE(&l->cell[a], n, "cells of boxes"));
   FMM_TRY(FMM_ALLOCATE(&l->children, n, "children of boxes"));
   FMM_TRY(FMM_ALLOCATE(&l->source_leaf, n, "leaves with sources"));
   FMM_TRY(FMM_ALLOCATE(&l->source_children, n, "children of boxes"));
@@ -113,7 +110,6 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
 
 void fmm_lister_free(fmm_lister *l) {
   FMM_FREE(&l->near);
-  for (int a = 0; a < 3; a++) FMM_FREE(&l->cell[a]);
   FMM_FREE(&l->children);
   FMM_FREE(&l->source_leaf);
   FMM_FREE(&l->source_children);

@@ -11,16 +11,15 @@ typedef struct fmm_lister {
   const fmm_tree *tree;
   int64_t direct_threshold;
   int32_t *near;                /* n_boxes x 27 */
-  int32_t *cell[3];             /* n_boxes: place in the grid of the box's level */
   uint8_t *children;            /* n_boxes: octants that have a child, one bit each */
   uint8_t *source_leaf;         /* n_boxes: whether it is a leaf with sources */
   uint8_t *source_children, *target_children; /* the same with sources, with targets */
-  uint8_t *around;              /* n_boxes: what is among the neighbours, FMM_AROUND_... */
+  uint8_t *around;              /* n_boxes: what is among the neighbours other than the box itself, FMM_AROUND_... */
   uint8_t far[27][8];           /* [direction][octant of target child]: octants of source children that are not adjacent to it */
   uint8_t facing[27];           /* [direction]: octants of the neighbour there, at any depth below it, that touch the box */
 } fmm_lister;
 
-enum { FMM_AROUND_LEAF = 1 /* a leaf with sources */, FMM_AROUND_FINER = 2 /* a box with children, other than the box itself */ };
+enum { FMM_AROUND_LEAF = 1 /* a leaf with sources */, FMM_AROUND_FINER = 2 /* a box with children */ };
 
 /* Where a collector puts the first `most` entries of one row; n counts all of them. */
 typedef struct fmm_emitter { int32_t *entry; uint8_t *direction; int64_t most, n; } fmm_emitter;

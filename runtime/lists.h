@@ -20,7 +20,7 @@ typedef struct fmm_rows {
 
 typedef struct fmm_lists {
   fmm_rows u; /* rows: leaves with targets, in tree->leaf order; entries: boxes of any level whose sources are summed directly onto the
-                 leaf's targets, by ascending first source; the leaf itself is among them (except in a cluster: its leaves are left out) */
+                 leaf's targets, by ascending first source (FMM_LISTS_TO_SUM; else in any order); the leaf itself is among them (except in a cluster: its leaves are left out) */
   fmm_rows v; /* M2L by parents: rows: non-leaf boxes P, by ascending box (so level by level); entries: non-leaf boxes Q of the same level
                  adjacent to P (never P itself); direction = (dx+1) + 3(dy+1) + 9(dz+1) with d = Q - P in box units. Every pair (child of
                  P, child of Q) that is not adjacent is one M2L. Only rows and entries with at least one such pair with targets and sources. */
@@ -34,6 +34,6 @@ typedef enum fmm_lists_use { FMM_LISTS_TO_SUM, FMM_LISTS_TO_COUNT /* U's entries
 fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, fmm_lists_use use, int threads);
 void fmm_lists_free(fmm_lists *lists);
 size_t fmm_lists_bytes(const fmm_lists *lists);
-/* The entry of `box` in a row of U, or -1: entries ascend by their first source, and boxes that share it hold one another. */
+/* The entry of `box` in a row of U, or -1, of lists that were built FMM_LISTS_TO_SUM: entries ascend by their first source, and boxes that share it hold one another. */
 int64_t fmm_lists_find(const fmm_rows *u, const fmm_tree *tree, int32_t row, int32_t box);
 #endif
