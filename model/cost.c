@@ -21,12 +21,17 @@ static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int p
   return laplace_s * (pair.plain + pair.roots * rsqrt) / (laplace_instructions + rsqrt);
 }
 
+/* Whether a GPU sums U in double in both directions of a pair. */
+static int both_on_gpu(const fmm_pair_info *pair, const fmm_counts *counts) {
+  return counts->same_points && counts->n_leaves >= 2 && fmm_pair_both_on_gpu(pair, counts->gradient, counts->n_columns, counts->third_order);
+}
+
 /* one_way: of pairs that could be summed in both directions too. */
 static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision, int one_way) {
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
   if (phase != FMM_PHASE_ULIST || !counts->same_points || counts->n_leaves < 2) return (instructions){one, 1};
-  if (device == FMM_DEVICE_GPU) return fmm_pair_both_on_gpu(pair, gradient, counts->n_columns, counts->third_order) && !precision && !one_way ? (instructions){shared / 2 + (one - shared), 0.5} : (instructions){one, 1};
+  if (device == FMM_DEVICE_GPU) return both_on_gpu(pair, counts) && !precision && !one_way ? (instructions){shared / 2 + (one - shared), 0.5} : (instructions){one, 1};
   return fmm_pair_prefers_both(pair, gradient, counts->n_columns) ? (instructions){shared / 2 + (one - shared) + values, 0.5} : (instructions){one, 1};
 }
 
@@ -82,12 +87,19 @@ static level_time time_of(const fmm_constant *c, const fmm_work *work, double li
   return (level_time){gradient * (c->value * limit + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), limit};
 }
 
-/* U on a GPU in single: tiles that are too tight for float are summed in double and one way, as gradients are, whose factor is measured. */
+/* U on a GPU in single: tiles that are too tight for float are summed in double and one way. Where U in double is summed in both directions its constant was fitted to that, and
+ * the factor of gradients, which are summed one way, turns it into one for sums one way; where it is one way anyway both are priced by the same constant, as nothing else was measured. */
 static level_time with_tight_tiles(level_time all, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, const fmm_work *work) {
   const fmm_constant c = usable_constant(&machine->device[FMM_DEVICE_GPU], FMM_PHASE_ULIST, 0);
   const double limit = roofline(machine, FMM_DEVICE_GPU, pair, counts, FMM_PHASE_ULIST, work, 0, 1), share = counts->tight_share;
-  const level_time tight = time_of(&c, work, limit, c.gradient > 0 ? c.gradient : 1, 0);
+  const level_time tight = time_of(&c, work, limit, c.gradient > 0 && (counts->gradient || both_on_gpu(pair, counts)) ? c.gradient : 1, 0);
   return (level_time){(1 - share) * all.seconds + share * tight.seconds, (1 - share) * all.limit_s + share * tight.limit_s};
+}
+
+void fmm_cost_learn(fmm_machine *machine, const fmm_counts *counts, fmm_phase phase, fmm_device device, int precision, double ratio) {
+  fmm_constant *c = machine->device[device].constant[phase];
+  c[precision].value *= ratio;
+  if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && precision && counts->tight_share > 0) c[0].value *= ratio;
 }
 
 static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, int phase, int device,

@@ -42,6 +42,8 @@ int fmm_phase_launches(const fmm_counts *counts, fmm_phase phase);
 void fmm_cost_table_forbid(fmm_cost_table *table, fmm_device device, const char *reason);
 
 void fmm_cost_table_make(const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, fmm_cost_table *table);
+/* Multiplies a phase's constant by measured over foretold time; where part of U in single is done in double, the constant of that too, as one time cannot tell which was wrong. */
+void fmm_cost_learn(fmm_machine *machine, const fmm_counts *counts, fmm_phase phase, fmm_device device, int precision, double ratio);
 
 /* Times of a uniform tree by Choi et al. 2014, eqs. 2-5, as written there: b = n/q leaves, 11 flops a pair, 8 bytes a value. The paper leaves f1 and f2
  * of eqs. 4 and 5 undefined: both are taken as the surface points n_s = 6(p-1)^2 + 2 (operators are n_s x n_s). */

@@ -1,4 +1,4 @@
-/* Learning from measured times, only when asked: each phase's constant is multiplied by measured over predicted of the latest execution,
+/* Learning from measured times, only when asked: each phase's constant (model/model.h says which else) is multiplied by measured over predicted of the latest execution,
  * the tree is tuned again with them, and if another leaf size, root scale or assignment is predicted faster the plan is made anew from its own
  * points (scaling and shift are exact, so they come back exactly). */
 #include <math.h>
@@ -10,8 +10,7 @@ static void refit(fmm_machine *machine, const fmm_setup *s) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
     const fmm_plan_info *i = &s->info;
     if (!(i->phase_predicted_s[phase] > 0) || !(i->phase_measured_s[phase] > 0)) continue;
-    fmm_constant *c = &machine->device[i->device[phase]].constant[phase][fmm_precision_index(i->precision[phase])];
-    c->value *= i->phase_measured_s[phase] / i->phase_predicted_s[phase];
+    fmm_cost_learn(machine, &s->counts, (fmm_phase)phase, i->device[phase], fmm_precision_index(i->precision[phase]), i->phase_measured_s[phase] / i->phase_predicted_s[phase]);
   }
 }
 
