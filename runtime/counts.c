@@ -34,11 +34,6 @@ static fmm_status evaluate(void *context) {
   return f->cost(f->tree, f->lists, f->what, f->level);
 }
 
-static double tight_share(const fmm_tree *tree, const fmm_count_case *what, const fmm_work *u) {
-  if (what->no_gpu || !(what->tolerance > 0) || !tree->targets.n) return 0;
-  return fmm_tight_share(fmm_dimension_at_leaves(tree), u->pairs / (double)tree->targets.n, what->tolerance);
-}
-
 fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, int threads, fmm_counts *counts) {
   fmm_counts c = {.order = what->order,
                   .n_columns = what->n_columns,
@@ -61,7 +56,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
   }
   FMM_TRY(fmm_jobs_run(jobs, n, threads));
   fmm_counts_add_up(&c);
-  c.tight_share = tight_share(tree, what, &c.total[FMM_PHASE_ULIST]);
+  if (!what->no_gpu && what->tolerance > 0) FMM_TRY(fmm_tight_share(tree, &lists->u, what->all_targets ? what->all_targets : tree->targets.n, what->tolerance, &c.tight_share));
   *counts = c;
   return FMM_OK;
 }

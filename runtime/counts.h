@@ -42,6 +42,7 @@ typedef struct fmm_count_case {
   int no_gpu; /* works of the GPU's forms stay zero */
   int third_order; /* a GPU's sums in double take a third-order step (kernels/pair/pair_both.h) */
   double tolerance; /* that sums in single keep on a GPU; 0: nothing is too tight for them */
+  int64_t all_targets; /* of a tree that stands for part of a problem; 0: the tree's */
 } fmm_count_case;
 
 static inline int fmm_surface_size(int order) { return 6 * (order - 1) * (order - 1) + 2; }
@@ -83,10 +84,8 @@ typedef fmm_status fmm_phase_cost(const fmm_tree *tree, const fmm_lists *lists, 
 fmm_phase_cost fmm_up_cost, fmm_ulist_cost, fmm_vlist_cost, fmm_wlist_cost, fmm_xlist_cost, fmm_down_cost, fmm_up_gpu_cost, fmm_vlist_gpu_cost, fmm_down_gpu_cost;
 extern fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS];
 
-/* Share of U's work that is too tight for float on a GPU, where points fill this dimension and a target meets so many sources, at this tolerance. */
-double fmm_tight_share(double dimension, double sources_a_target, double tolerance);
-/* Dimension of what the sources fill, at the scale of the leaves; 3 where no box tells. */
-double fmm_dimension_at_leaves(const fmm_tree *tree);
+/* Share of U's work that is too tight for float on a GPU at this tolerance; all_targets: as in the case. FMM_ERR_MEMORY only. */
+fmm_status fmm_tight_share(const fmm_tree *tree, const fmm_rows *u, int64_t all_targets, double tolerance, double *share);
 
 /* First level whose boxes have equivalent densities: boxes of coarser levels are all adjacent and are in no list. */
 enum { FMM_FIRST_FAR_LEVEL = 2 };

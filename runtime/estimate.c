@@ -112,18 +112,25 @@ static fmm_status refine(const part *p, fmm_tree *t) {
   scale_ranges(fmm_sample_weight(s), t->n_boxes, t->source_begin, t->source_end, threads);
   scale_ranges(fmm_sample_weight(targets), t->n_boxes, t->target_begin, t->target_end, threads);
   t->sources.n = s->n_points, t->targets.n = targets->n_points;
+  if (!p->what->no_gpu && p->what->tolerance > 0) {
+    t->filling = fmm_filling_of_keys(s->n, keys->keys[0]);
+    t->filling.log_density += log(fmm_sample_weight(s));
+  }
   return FMM_OK;
 }
 
 static fmm_status count_part(void *context) {
   part *p = context;
-  const int threads = p->estimate->origin.threads;
+  const fmm_origin *o = &p->estimate->origin;
+  const int threads = o->threads;
+  fmm_count_case what = *p->what;
   fmm_tree tree = {0};
   fmm_lists lists = {0};
   fmm_status status;
   FMM_CHECK(refine(p, &tree));
   FMM_CHECK(fmm_lists_build(&lists, &tree, fmm_surface_size(p->what->order), FMM_LISTS_TO_COUNT, threads));
-  FMM_CHECK(fmm_count_work(&tree, &lists, p->what, threads, &p->counts));
+  what.all_targets = o->n[!o->same_points];
+  FMM_CHECK(fmm_count_work(&tree, &lists, &what, threads, &p->counts));
 done:
   fmm_lists_free(&lists);
   fmm_tree_free(&tree);

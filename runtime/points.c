@@ -39,9 +39,7 @@ typedef struct sorting {
 static double scaled(const fmm_frame *f, const double *row, int axis) { return (row[axis] - f->shift[axis]) * f->scale + 0.0; /* no -0 */ }
 
 static uint64_t cell(const fmm_frame *f, const double *row, int axis) {
-  const double last = (double)((1 << FMM_KEY_LEVEL) - 1);
-  double c = (scaled(f, row, axis) - f->lo[axis]) * f->cells_per_unit;
-  return (uint64_t)(int64_t)(c > last ? last : c > 0 ? c : 0);
+  return fmm_key_cell(scaled(f, row, axis), f->lo[axis], f->cells_per_unit);
 }
 
 typedef struct keying { const fmm_frame *frame; const double *rows; fmm_sort_item *items; } keying;

@@ -34,6 +34,12 @@ uint64_t fmm_key_spread(uint64_t v);
 uint64_t fmm_key_compact(uint64_t key); /* the x field; shift the key right by 1 or 2 for y and z */
 static inline uint64_t fmm_key_of(uint64_t i, uint64_t j, uint64_t k) { return fmm_key_spread(i) | fmm_key_spread(j) << 1 | fmm_key_spread(k) << 2; }
 
+/* Cell of the finest level, on one axis, that a scaled coordinate is in. */
+static inline uint64_t fmm_key_cell(double scaled, double lo, double cells_per_unit) {
+  const double last = (double)((1 << FMM_KEY_LEVEL) - 1), c = (scaled - lo) * cells_per_unit;
+  return (uint64_t)(int64_t)(c > last ? last : c > 0 ? c : 0);
+}
+
 /* First index in [begin, end) of sorted keys whose key is at least `key`; end when there is none. */
 static inline int64_t fmm_keys_lower_bound(const uint64_t *keys, int64_t begin, int64_t end, uint64_t key) {
   while (begin < end) {

@@ -12,6 +12,7 @@
 #ifndef FMM_TREE_H
 #define FMM_TREE_H
 #include "memory.h"
+#include "filling.h"
 
 /* One sorted set of unique points. Planes, not triples: x[i], y[i], z[i]. */
 typedef struct fmm_points {
@@ -31,6 +32,7 @@ typedef struct fmm_tree {
   int coincident;          /* all points at one place: one leaf, and no pair contributes */
   int same_points;         /* targets are the sources: then targets shares the arrays of sources */
   fmm_points sources, targets;
+  fmm_filling filling;     /* of the sources, where their coordinates are not there to tell (estimate.h) */
 
   int n_levels;            /* deepest level + 1 */
   int32_t n_boxes;
@@ -68,6 +70,8 @@ static inline double fmm_half_width(const fmm_tree *tree, int level) { return tr
 fmm_status fmm_tree_build(fmm_tree *tree, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                           const double *targets, const fmm_tree_options *options, int threads);
 void fmm_tree_free(fmm_tree *tree);
+/* From the sources' coordinates; without them tree->filling. */
+fmm_filling fmm_filling_of_sources(const fmm_tree *tree);
 size_t fmm_tree_bytes(const fmm_tree *tree);
 
 /* The points of cluster k, for a nested plan: how many, and (gather) their scaled coordinates as rows for fmm_tree_build, with the index
