@@ -30,6 +30,8 @@ struct fmm_estimate {
   fmm_origin origin;
   char distribution[32];
   int dimension;
+  fmm_sample_picks picks; /* for all steps, when one is first asked for */
+  int is_picked;
   fmm_sample step[most_steps]; /* made when first asked for */
   int is_made[most_steps];
   sorted sorted[most_sorted];
@@ -44,7 +46,7 @@ static fmm_status find_dimension(fmm_estimate *e) {
   fmm_sample_keys keys;
   e->dimension = 3;
   if (larger_set(e) <= FMM_ESTIMATE_EXACT) return FMM_OK;
-  fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / dimension_points));
+  fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / dimension_points), NULL);
   if (status == FMM_OK) status = fmm_sample_sort(&sample, &e->origin, 1, &keys);
   if (status == FMM_OK) {
     e->dimension = fmm_sample_dimension(&sample, &keys);
@@ -159,7 +161,12 @@ static sorted *place_of(fmm_estimate *e, int step, double root_scale) {
 
 static fmm_status make_sample(fmm_estimate *e, int step) {
   if (e->is_made[step]) return FMM_OK;
-  fmm_status status = fmm_sample_make(&e->step[step], &e->origin, ldexp(1, step * e->dimension));
+  if (!e->is_picked) {
+    fmm_status picked = fmm_sample_pick(&e->picks, &e->origin);
+    if (picked != FMM_OK) return fmm_sample_picks_free(&e->picks), picked;
+    e->is_picked = 1;
+  }
+  fmm_status status = fmm_sample_make(&e->step[step], &e->origin, ldexp(1, step * e->dimension), &e->picks);
   if (status != FMM_OK) fmm_sample_free(&e->step[step]);
   e->is_made[step] = status == FMM_OK;
   return status;
@@ -257,6 +264,7 @@ fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *c
 void fmm_estimate_destroy(fmm_estimate **estimate) {
   if (!*estimate) return;
   for (int k = 0; k < most_steps; k++) fmm_sample_free(&(*estimate)->step[k]);
+  fmm_sample_picks_free(&(*estimate)->picks);
   for (int k = 0; k < most_sorted; k++) fmm_sample_keys_free(&(*estimate)->sorted[k].keys);
   FMM_FREE(estimate);
 }

@@ -6,18 +6,7 @@
 
 enum { stream_points = 1, stream_densities = 2, draws_per_row = 4 };
 
-static uint64_t mix(uint64_t z) { /* SplitMix64's output function */
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return z ^ z >> 31;
-}
-
-static const uint64_t golden_gamma = 0x9e3779b97f4a7c15;
-
-static uint64_t stream_key(uint64_t seed, uint64_t stream) { return mix(mix(seed + golden_gamma) + stream * golden_gamma); }
-
-/* Uniform in [0, 1), a multiple of 2^-53. */
-static double draw(uint64_t key, uint64_t counter) { return (double)(mix(key + (counter + 1) * golden_gamma) >> 11) * 0x1p-53; }
+static uint64_t stream_key(uint64_t seed, uint64_t stream) { return fmm_split_mix(fmm_split_mix(seed, 1), stream); }
 
 /* Taylor series of the sine (first = x) and cosine (first = 1) for |x| <= pi/4; 18 powers leave 1e-18. */
 static double series(double first, double x2, int k) {
@@ -92,7 +81,7 @@ fmm_status fmm_generate_point_range(const char *name, int64_t first, int64_t n, 
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t i = 0; i < n; i++) {
     double u[draws_per_row];
-    for (uint64_t k = 0; k < draws_per_row; k++) u[k] = draw(key, (uint64_t)(first + i) * draws_per_row + k);
+    for (uint64_t k = 0; k < draws_per_row; k++) u[k] = fmm_generate_fraction(key, (first + i) * draws_per_row + (int64_t)k);
     d->place(u, points + 3 * i);
   }
   return FMM_OK;
@@ -107,8 +96,8 @@ fmm_status fmm_generate_densities(const char *kind, int64_t n_values, uint64_t s
   if (!ones && !is_signed && strcmp(kind, "unit")) return FMM_FAIL(FMM_ERR_ARGUMENT, "densities '%s' are not known; there are unit, signed, ones", kind);
   const uint64_t key = stream_key(seed, stream_densities);
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t i = 0; i < n_values; i++) densities[i] = ones ? 1 : draw(key, (uint64_t)i) - (is_signed ? 0.5 : 0);
+  for (int64_t i = 0; i < n_values; i++) densities[i] = ones ? 1 : fmm_generate_fraction(key, i) - (is_signed ? 0.5 : 0);
   return FMM_OK;
 }
 
-double fmm_generate_fraction(int64_t i, uint64_t seed) { return draw(stream_key(seed, stream_densities), (uint64_t)i); }
+uint64_t fmm_generate_key(uint64_t seed) { return stream_key(seed, stream_densities); }

@@ -20,6 +20,14 @@ fmm_status fmm_generate_points(const char *distribution, int64_t n, uint64_t see
 fmm_status fmm_generate_point_range(const char *distribution, int64_t first, int64_t n, uint64_t seed, double *points, int threads);
 /* densities: n_values numbers (rows x components x columns). */
 fmm_status fmm_generate_densities(const char *kind, int64_t n_values, uint64_t seed, double *densities, int threads);
-/* Number i of the densities "unit". */
-double fmm_generate_fraction(int64_t i, uint64_t seed);
+/* Number i of SplitMix64's sequence from a key. */
+static inline uint64_t fmm_split_mix(uint64_t key, uint64_t i) {
+  uint64_t z = key + i * 0x9e3779b97f4a7c15;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  z = (z ^ z >> 27) * 0x94d049bb133111eb;
+  return z ^ z >> 31;
+}
+/* Number i of the densities "unit" of a seed, of which the key is made once: in [0, 1), a multiple of 2^-53. */
+uint64_t fmm_generate_key(uint64_t seed);
+static inline double fmm_generate_fraction(uint64_t key, int64_t i) { return (double)(fmm_split_mix(key, (uint64_t)i + 1) >> 11) * 0x1p-53; }
 #endif

@@ -1,75 +1,149 @@
-/* Picking, thinning and sorting samples, and the dimension of what they fill. */
+/* Picking points, samples from these, thinned, their sorts, and the dimension of what they fill. */
 #include "sample.h"
 
 #include <math.h>
 
 #include "generate.h"
+#include "team_loop.h"
 
-enum { most_picked = 1 << 19, per_box = 8 };
+enum { most_picked = 1 << 19, a_block = 1 << 13, per_box = 8 };
 
 /* What a set is picked from: m of n rows, one at random from each of m equal stretches. */
 typedef struct choice { const double *rows; int64_t n, m; } choice;
 
-static int64_t row_of(const choice *c, int64_t j) {
+static int64_t row_of(const choice *c, uint64_t key, int64_t j) {
   if (c->m == c->n) return j;
-  int64_t row = (int64_t)(((double)j + fmm_generate_fraction(j, 1)) * ((double)c->n / (double)c->m));
+  int64_t row = (int64_t)(((double)j + fmm_generate_fraction(key, j)) * ((double)c->n / (double)c->m));
   return row < c->n ? row : c->n - 1;
 }
 
-static void take_row(fmm_sample_set *s, int64_t i, const choice *from, int64_t row) {
-  for (int a = 0; a < 3; a++) s->rows[3 * i + a] = from->rows[3 * row + a];
+static void take_row(fmm_sample_set *s, int64_t i, const double *rows, int64_t row) {
+  for (int a = 0; a < 3; a++) s->rows[3 * i + a] = rows[3 * row + a];
 }
 
-/* Rows evenly spaced in Morton order, the middle one of each of s->n equal parts of those picked. */
-static fmm_status thin(fmm_sample_set *s, const choice *c, const fmm_frame *frame, int threads) {
-  fmm_sort_item *items = NULL, *scratch = NULL;
+static fmm_status pick_and_sort(const choice *c, const fmm_frame *frame, int threads, fmm_sort_item **items) {
+  const uint64_t key = fmm_generate_key(1);
+  fmm_sort_item *scratch = NULL;
   fmm_status status;
-  FMM_CHECK(FMM_ALLOCATE(&items, c->m, "picked points"));
+  FMM_CHECK(FMM_ALLOCATE(items, c->m, "picked points"));
   FMM_CHECK(FMM_ALLOCATE(&scratch, c->m, "scratch of the sort"));
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t j = 0; j < c->m; j++) items[j].row = (uint64_t)row_of(c, j);
-  FMM_CHECK(fmm_points_sort_items(items, scratch, frame, c->m, c->rows, threads));
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t i = 0; i < s->n; i++) take_row(s, i, c, (int64_t)items[(int64_t)(((double)i + 0.5) * (double)c->m / (double)s->n)].row);
+  for (int64_t j = 0; j < c->m; j++) (*items)[j].row = (uint64_t)row_of(c, key, j);
+  FMM_CHECK(fmm_points_sort_items(*items, scratch, frame, c->m, c->rows, threads));
 done:
-  FMM_FREE(&items);
   FMM_FREE(&scratch);
   return status;
 }
 
-static fmm_status pick(fmm_sample_set *s, const choice *c, const fmm_frame *frame, int threads) {
-  s->n = c->m < FMM_SAMPLE_MOST ? c->m : FMM_SAMPLE_MOST;
+/* A part of what was picked, one by one at random, in blocks: which, and how many before a block's. */
+typedef struct parting { const fmm_sort_item *items; int64_t n, *before, *row; double part; uint64_t key; } parting;
+
+static void part_blocks(void *context, int64_t begin, int64_t end) {
+  const parting *p = context;
+  for (int64_t b = begin; b < end; b++) {
+    const int64_t first = b * a_block, last = first + a_block < p->n ? first + a_block : p->n;
+    int64_t k = first;
+    for (int64_t j = first; j < last; j++) p->row[k] = (int64_t)p->items[j].row, k += fmm_generate_fraction(p->key, j) < p->part;
+    p->before[b + 1] = k - first;
+  }
+}
+
+static fmm_status part_at_random(parting *p, int64_t *n, int threads) {
+  const int64_t blocks = (p->n + a_block - 1) / a_block;
+  FMM_TRY(FMM_ALLOCATE(&p->row, p->n, "points picked of these"));
+  FMM_TRY(FMM_ALLOCATE_ZERO(&p->before, blocks + 1, "blocks of picked points"));
+  fmm_team_loop(blocks, 1, part_blocks, p, threads);
+  for (int64_t b = 0; b < blocks; b++) p->before[b + 1] += p->before[b];
+  *n = p->before[blocks];
+  return FMM_OK;
+}
+
+/* Row of the j-th of the part. */
+static int64_t row_in_part(const parting *p, int64_t j) {
+  int64_t b = (int64_t)((double)j / p->part) / a_block, blocks = (p->n + a_block - 1) / a_block; /* near it */
+  if (b >= blocks) b = blocks - 1;
+  while (p->before[b] > j) b--;
+  while (p->before[b + 1] <= j) b++;
+  return p->row[b * a_block + j - p->before[b]];
+}
+
+/* Some m of the n picked, and of these, if they are too many, evenly the middle one of each of equal parts. */
+static fmm_status take(fmm_sample_set *s, const double *rows, int64_t n, const fmm_sort_item *items, int64_t m, int threads) {
+  parting p = {.items = items, .n = n, .part = (double)m / (double)n, .key = fmm_generate_key((uint64_t)s->n_points)};
+  int64_t of = n;
+  fmm_status status;
+  if (m < n) FMM_CHECK(part_at_random(&p, &of, threads));
+  s->n = of < FMM_SAMPLE_MOST ? of : FMM_SAMPLE_MOST;
+  FMM_CHECK(FMM_ALLOCATE(&s->rows, 3 * s->n, "sample of the points"));
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t i = 0; i < s->n; i++) {
+    const int64_t j = s->n == of ? i : (int64_t)(((double)i + 0.5) * (double)of / (double)s->n);
+    take_row(s, i, rows, p.row ? row_in_part(&p, j) : (int64_t)items[j].row);
+  }
+done:
+  FMM_FREE(&p.before);
+  FMM_FREE(&p.row);
+  return status;
+}
+
+/* As they are picked. */
+static fmm_status take_all(fmm_sample_set *s, const choice *c, int threads) {
+  const uint64_t key = fmm_generate_key(1);
+  s->n = c->m;
   FMM_TRY(FMM_ALLOCATE(&s->rows, 3 * s->n, "sample of the points"));
-  if (s->n < c->m) return thin(s, c, frame, threads);
 #pragma omp parallel for num_threads(threads) schedule(static) if (s->n > FMM_PARALLEL_MINIMUM)
-  for (int64_t j = 0; j < s->n; j++) take_row(s, j, c, row_of(c, j));
+  for (int64_t j = 0; j < s->n; j++) take_row(s, j, c->rows, row_of(c, key, j));
   return FMM_OK;
 }
 
 /* The first m of the named distribution. */
-static fmm_status pick_named(fmm_sample_set *s, const fmm_origin *o, int64_t m) {
+static fmm_status take_named(fmm_sample_set *s, const fmm_origin *o, int64_t m) {
   double *rows = NULL;
+  fmm_sort_item *items = NULL;
   fmm_frame frame;
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(&rows, 3 * m, "points of a distribution"));
   FMM_CHECK(fmm_generate_points(o->distribution, m, 1, rows, o->threads));
-  FMM_CHECK(fmm_frame_make(&frame, m, rows, 0, NULL, 1, o->threads));
-  FMM_CHECK(pick(s, &(choice){rows, m, m}, &frame, o->threads));
+  const choice c = {rows, m, m};
+  if (m <= FMM_SAMPLE_MOST) FMM_CHECK(take_all(s, &c, o->threads));
+  else {
+    FMM_CHECK(fmm_frame_make(&frame, m, rows, 0, NULL, 1, o->threads));
+    FMM_CHECK(pick_and_sort(&c, &frame, o->threads, &items));
+    FMM_CHECK(take(s, rows, m, items, m, o->threads));
+  }
 done:
+  FMM_FREE(&items);
   FMM_FREE(&rows);
   return status;
 }
 
-static fmm_status make_set(fmm_sample_set *s, const fmm_origin *o, int set, double divisor) {
-  s->n_points = llround((double)o->n[set] / divisor);
-  const int64_t m = s->n_points < most_picked ? s->n_points : most_picked;
-  return o->distribution ? pick_named(s, o, m) : pick(s, &(choice){o->rows[set], o->n[set], m}, &o->frame, o->threads);
+fmm_status fmm_sample_pick(fmm_sample_picks *picks, const fmm_origin *o) {
+  *picks = (fmm_sample_picks){0};
+  for (int set = 0; set < 2 - o->same_points && !o->distribution; set++) {
+    const choice c = {o->rows[set], o->n[set], o->n[set] < most_picked ? o->n[set] : most_picked};
+    if (c.n <= FMM_SAMPLE_MOST) continue;
+    FMM_TRY(pick_and_sort(&c, &o->frame, o->threads, &picks->item[set]));
+    picks->n[set] = c.m;
+  }
+  return FMM_OK;
 }
 
-fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *o, double divisor) {
+void fmm_sample_picks_free(fmm_sample_picks *picks) {
+  for (int set = 0; set < 2; set++) FMM_FREE(&picks->item[set]);
+}
+
+static fmm_status make_set(fmm_sample_set *s, const fmm_origin *o, int set, double divisor, const fmm_sample_picks *picks) {
+  s->n_points = llround((double)o->n[set] / divisor);
+  const int64_t m = s->n_points < most_picked ? s->n_points : most_picked;
+  if (o->distribution) return take_named(s, o, m);
+  if (picks && picks->n[set]) return take(s, o->rows[set], picks->n[set], picks->item[set], m, o->threads);
+  return take_all(s, &(choice){o->rows[set], o->n[set], m}, o->threads);
+}
+
+fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *o, double divisor, const fmm_sample_picks *picks) {
   *sample = (fmm_sample){0};
-  FMM_TRY(make_set(&sample->set[0], o, 0, divisor));
-  return o->same_points ? FMM_OK : make_set(&sample->set[1], o, 1, divisor);
+  FMM_TRY(make_set(&sample->set[0], o, 0, divisor, picks));
+  return o->same_points ? FMM_OK : make_set(&sample->set[1], o, 1, divisor, picks);
 }
 
 static fmm_status sort_set(const fmm_sample_set *s, const fmm_frame *frame, uint64_t **keys, int threads) {

@@ -2,7 +2,8 @@
  *
  * Step k of a problem of N points stands for N / F^k of them, F = 2^dimension: a tree over it with the same leaf size is like the whole tree
  * with its k finest levels' worth of boxes taken away. Its points are picked at random, so that boxes scatter as those of the whole do; beyond
- * FMM_SAMPLE_MOST they are thinned to that many evenly in Morton order, each standing for `weight` points. */
+ * FMM_SAMPLE_MOST they are thinned to that many evenly in Morton order, each standing for `weight` points. Of many points some are picked and sorted once, and all samples
+ * taken from these. */
 #ifndef FMM_SAMPLE_H
 #define FMM_SAMPLE_H
 #include "points.h"
@@ -18,6 +19,12 @@ typedef struct fmm_origin {
   int same_points, threads;
 } fmm_origin;
 
+/* Rows of a set with more than FMM_SAMPLE_MOST, picked at random, in Morton order. */
+typedef struct fmm_sample_picks {
+  int64_t n[2];           /* of sources, targets; 0: all serve as they are */
+  fmm_sort_item *item[2];
+} fmm_sample_picks;
+
 typedef struct fmm_sample_set {
   int64_t n, n_points; /* rows kept, points they stand for */
   double *rows;        /* n x 3 */
@@ -31,8 +38,11 @@ typedef struct fmm_sample_keys {
   uint64_t *keys[2]; /* of each set, sorted */
 } fmm_sample_keys;
 
-/* A sample that stands for n / divisor points of each set. Release with fmm_sample_free, also after a failure. */
-fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *origin, double divisor);
+/* None of a distribution by name. Release with fmm_sample_picks_free, also after a failure. */
+fmm_status fmm_sample_pick(fmm_sample_picks *picks, const fmm_origin *origin);
+void fmm_sample_picks_free(fmm_sample_picks *picks);
+/* A sample that stands for n / divisor points of each set. picks: NULL where that is no more than FMM_SAMPLE_MOST. Release with fmm_sample_free, also after a failure. */
+fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *origin, double divisor, const fmm_sample_picks *picks);
 void fmm_sample_free(fmm_sample *sample);
 /* Release with fmm_sample_keys_free; nothing is left after a failure. Several may be made at once, also of one sample. */
 fmm_status fmm_sample_sort(const fmm_sample *sample, const fmm_origin *origin, double root_scale, fmm_sample_keys *keys);
