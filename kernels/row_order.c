@@ -12,7 +12,7 @@ static int by_falling_work(const void *a, const void *b) {
   return x->work != y->work ? (x->work < y->work ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
 }
 
-fmm_status fmm_row_order_make(const fmm_tree *tree, const fmm_rows *rows, fmm_row_work *work, int32_t **order) {
+static fmm_status make_order(const fmm_tree *tree, const fmm_rows *rows, fmm_row_work *work, int32_t **order) {
   heavy first[PARTS]; /* fewer than so many have more than such a part */
   int n_first = 0;
   double total = 0;
@@ -27,4 +27,28 @@ fmm_status fmm_row_order_make(const fmm_tree *tree, const fmm_rows *rows, fmm_ro
   qsort(first, (size_t)n_first, sizeof *first, by_falling_work);
   for (int32_t k = 0; k < n_first; k++) (*order)[k] = first[k].row;
   return FMM_OK;
+}
+
+fmm_status fmm_row_workspace_reserve(fmm_state *state, fmm_phase phase, const fmm_rows *rows, fmm_row_work *work, size_t thread_doubles) {
+  fmm_row_workspace *own = NULL;
+  fmm_status status;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&own, 1, "workspace of a list's rows"));
+  state->workspace[phase] = own;
+  FMM_CHECK(FMM_ALLOCATE(&own->planes, thread_doubles * (size_t)state->threads, "surfaces of a list's boxes"));
+  FMM_CHECK(make_order(state->tree, rows, work, &own->order));
+done:
+  if (status != FMM_OK) fmm_row_workspace_release(state, phase);
+  return status;
+}
+
+void fmm_row_workspace_release(fmm_state *state, fmm_phase phase) {
+  fmm_row_workspace *own = state->workspace[phase];
+  if (!own) return;
+  FMM_FREE(&own->planes);
+  FMM_FREE(&own->order);
+  FMM_FREE(&state->workspace[phase]);
+}
+
+size_t fmm_row_workspace_bytes(const fmm_state *state, const fmm_rows *rows, size_t thread_doubles) {
+  return sizeof(fmm_row_workspace) + thread_doubles * (size_t)state->threads * sizeof(double) + (size_t)rows->n_rows * sizeof(int32_t);
 }

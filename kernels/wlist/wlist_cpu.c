@@ -6,8 +6,6 @@
 #include "kernels/phase.h"
 #include "kernels/row_order.h"
 
-typedef struct workspace { double *planes; int32_t *order; } workspace;
-
 static size_t thread_doubles(const fmm_state *state) { return (size_t)FMM_PAIR_MOST_LATTICES * 3 * (size_t)state->operators->n_surface; }
 
 static fmm_pair_targets targets_of(const fmm_state *state, int32_t box) {
@@ -41,7 +39,7 @@ static void sum_row(const fmm_state *state, const fmm_pair_sum *sum, int64_t row
 
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   fmm_pair_sum sum;
-  const workspace *own = state->workspace[FMM_PHASE_WLIST];
+  const fmm_row_workspace *own = state->workspace[FMM_PHASE_WLIST];
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, fmm_surface_precision(state, FMM_PHASE_WLIST),
                        fmm_surface_tolerance(state));
   fmm_pair_sum_allow_near(&sum, state->tolerance);
@@ -56,29 +54,9 @@ static double work_of(const fmm_tree *tree, const fmm_rows *w, int32_t row) {
   return (double)(w->offset[row + 1] - w->offset[row]) * (double)(tree->target_end[w->row[row]] - tree->target_begin[w->row[row]]);
 }
 
-static void release(fmm_state *state) {
-  workspace *own = state->workspace[FMM_PHASE_WLIST];
-  if (!own) return;
-  FMM_FREE(&own->planes);
-  FMM_FREE(&own->order);
-  FMM_FREE(&state->workspace[FMM_PHASE_WLIST]);
-}
-
-static fmm_status reserve(fmm_state *state) {
-  workspace *own = NULL;
-  fmm_status status;
-  FMM_TRY(FMM_ALLOCATE_ZERO(&own, 1, "W list workspace"));
-  state->workspace[FMM_PHASE_WLIST] = own;
-  FMM_CHECK(FMM_ALLOCATE(&own->planes, thread_doubles(state) * (size_t)state->threads, "W list surfaces"));
-  FMM_CHECK(fmm_row_order_make(state->tree, &state->lists->w, work_of, &own->order));
-done:
-  if (status != FMM_OK) release(state);
-  return status;
-}
-
-static size_t bytes(const fmm_state *state) {
-  return sizeof(workspace) + thread_doubles(state) * (size_t)state->threads * sizeof(double) + (size_t)state->lists->w.n_rows * sizeof(int32_t);
-}
+static fmm_status reserve(fmm_state *state) { return fmm_row_workspace_reserve(state, FMM_PHASE_WLIST, &state->lists->w, work_of, thread_doubles(state)); }
+static void release(fmm_state *state) { fmm_row_workspace_release(state, FMM_PHASE_WLIST); }
+static size_t bytes(const fmm_state *state) { return fmm_row_workspace_bytes(state, &state->lists->w, thread_doubles(state)); }
 
 const fmm_phase_impl fmm_wlist_cpu = {.phase = FMM_PHASE_WLIST, .device = FMM_DEVICE_CPU, .name = "wlist_cpu", .reserve = reserve,
                                       .release = release, .bytes = bytes, .run = run};

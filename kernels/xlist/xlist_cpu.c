@@ -9,8 +9,6 @@
 
 enum { MAX_RANGES = 64 };
 
-typedef struct workspace { double *planes; int32_t *order; } workspace;
-
 static size_t thread_doubles(const fmm_state *state) { return (size_t)3 * (size_t)state->operators->n_surface; }
 
 static fmm_pair_sources sources_of(const fmm_state *state, int64_t begin, int64_t end) {
@@ -45,7 +43,7 @@ static void sum_row(const fmm_state *state, const fmm_pair_sum *sum, int64_t row
 
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   fmm_pair_sum sum;
-  const workspace *own = state->workspace[FMM_PHASE_XLIST];
+  const fmm_row_workspace *own = state->workspace[FMM_PHASE_XLIST];
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, 0, fmm_surface_precision(state, FMM_PHASE_XLIST),
                        fmm_surface_tolerance(state));
   fmm_pair_sum_allow_near(&sum, state->tolerance);
@@ -62,29 +60,9 @@ static double work_of(const fmm_tree *tree, const fmm_rows *x, int32_t row) {
   return sources;
 }
 
-static void release(fmm_state *state) {
-  workspace *own = state->workspace[FMM_PHASE_XLIST];
-  if (!own) return;
-  FMM_FREE(&own->planes);
-  FMM_FREE(&own->order);
-  FMM_FREE(&state->workspace[FMM_PHASE_XLIST]);
-}
-
-static fmm_status reserve(fmm_state *state) {
-  workspace *own = NULL;
-  fmm_status status;
-  FMM_TRY(FMM_ALLOCATE_ZERO(&own, 1, "X list workspace"));
-  state->workspace[FMM_PHASE_XLIST] = own;
-  FMM_CHECK(FMM_ALLOCATE(&own->planes, thread_doubles(state) * (size_t)state->threads, "X list surfaces"));
-  FMM_CHECK(fmm_row_order_make(state->tree, &state->lists->x, work_of, &own->order));
-done:
-  if (status != FMM_OK) release(state);
-  return status;
-}
-
-static size_t bytes(const fmm_state *state) {
-  return sizeof(workspace) + thread_doubles(state) * (size_t)state->threads * sizeof(double) + (size_t)state->lists->x.n_rows * sizeof(int32_t);
-}
+static fmm_status reserve(fmm_state *state) { return fmm_row_workspace_reserve(state, FMM_PHASE_XLIST, &state->lists->x, work_of, thread_doubles(state)); }
+static void release(fmm_state *state) { fmm_row_workspace_release(state, FMM_PHASE_XLIST); }
+static size_t bytes(const fmm_state *state) { return fmm_row_workspace_bytes(state, &state->lists->x, thread_doubles(state)); }
 
 const fmm_phase_impl fmm_xlist_cpu = {.phase = FMM_PHASE_XLIST, .device = FMM_DEVICE_CPU, .name = "xlist_cpu", .reserve = reserve,
                                       .release = release, .bytes = bytes, .run = run};
