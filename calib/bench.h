@@ -2,7 +2,7 @@
  * and the count can be tested without a clock. A benchmark is set up once, run until its budget is spent, and torn down; its rate is the
  * median over the fastest quarter of the runs, because other work on the node only ever adds time (on a quiet one that is the median of
  * all within the spread), and a run's time is the longest processor time of its threads, which leaves out when they had to wait for a
- * core; of a cost (seconds an item) it is the fastest run; its spread is (max - min) / median of all runs. One file a benchmark: bench_NAME.c. */
+ * core; of a cost (seconds an item) it is the fastest run, by the clock; its spread is (max - min) / median of all runs. One file a benchmark: bench_NAME.c. */
 #ifndef FMM_BENCH_H
 #define FMM_BENCH_H
 #include "model/machine.h"

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "calib/bench.h"
+#include "calib/frame.h"
 #include "calib/gpu.h"
 #include "calib/topology.h"
 #include "runtime/file.h"
@@ -82,9 +83,9 @@ static fmm_status fit_device(const session *s, fmm_device device, double until_s
 /* A GPU that is there but fails is left out, with the reason in the profile; only the lack of host memory and interruption end the calibration. */
 static fmm_status calibrate_gpu(const session *s, fmm_machine *m) {
   fmm_device_rates *gpu = &m->device[FMM_DEVICE_GPU];
-  fmm_status status = fmm_gpu_frame(m, s->threads);
+  fmm_status status = fmm_frame_gpu(m, s->threads);
+  if (status == FMM_OK) status = fmm_frame_joint(m, s->threads);
   if (status == FMM_OK) status = fit_device(s, FMM_DEVICE_GPU, s->budget->total_s, m);
-  if (status == FMM_OK) status = fmm_gpu_driving_slowdown(m, s->threads, &gpu->driving_slowdown);
   if (status == FMM_OK || status == FMM_ERR_INTERRUPTED) return status;
   snprintf(m->source, sizeof m->source, "GPU left out: %.400s", fmm_last_error());
   memset(gpu, 0, sizeof *gpu);
@@ -100,6 +101,7 @@ fmm_status fmm_calibrate(fmm_effort effort, int threads, int gpu_sms, fmm_progre
   FMM_TRY(measure_rates(s.budget, threads, progress, context, &m.device[FMM_DEVICE_CPU]));
   if (fmm_gpu_rates(s.budget->gpu_repeats, gpu_sms, &m.device[FMM_DEVICE_GPU]) != FMM_OK) m.device[FMM_DEVICE_GPU].present = 0;
   int has_gpu = m.device[FMM_DEVICE_GPU].present;
+  FMM_TRY(fmm_frame_cpu(&m, threads));
   double spent = fmm_now_s() - s.start_s, left = fmax(s.budget->total_s - spent, 0);
   FMM_TRY(fit_device(&s, FMM_DEVICE_CPU, spent + (has_gpu ? left / 2 : left), &m));
   if (has_gpu) FMM_TRY(calibrate_gpu(&s, &m));

@@ -1,11 +1,9 @@
 /* GPU measurements (gpu.h). */
 #include "calib/gpu.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "calib/bench.h"
-#include "runtime/generate.h"
 #include "runtime/node.h"
 
 enum { MOST_REPEATS = 15 };
@@ -35,25 +33,6 @@ fmm_status fmm_gpu_rates(int repeats, int sms, fmm_device_rates *gpu) {
   return FMM_OK;
 }
 
-/* ---- cases ---- */
-
-/* Uniform points with densities and room for their potentials. */
-typedef struct gpu_case { double *points, *densities, *potential; } gpu_case;
-
-static void free_case(gpu_case *c) {
-  FMM_FREE(&c->points);
-  FMM_FREE(&c->densities);
-  FMM_FREE(&c->potential);
-}
-
-static fmm_status make_case(int64_t n, int threads, gpu_case *c) {
-  FMM_TRY(FMM_ALLOCATE(&c->points, 3 * n, "the points of the calibration"));
-  FMM_TRY(FMM_ALLOCATE(&c->densities, n, "the densities of the calibration"));
-  FMM_TRY(FMM_ALLOCATE(&c->potential, n, "the potentials of the calibration"));
-  FMM_TRY(fmm_generate_points("uniform", n, 1, c->points, threads));
-  return fmm_generate_densities("unit", n, 1, c->densities, threads);
-}
-
 /* ---- phases ---- */
 
 static fmm_status run(fmm_setup *s, fmm_phase phase) { return s->gpu_rows[phase] > 0 ? fmm_gpu_run(s->gpu, phase, 0, s->gpu_rows[phase]) : FMM_OK; }
@@ -73,88 +52,4 @@ fmm_status fmm_gpu_phases_apart(fmm_setup *s, const double *densities, double *r
     seconds[phase] = end > begin ? end - begin : 0;
   }
   return FMM_OK;
-}
-
-/* ---- what is beside the phases ---- */
-
-/* Median seconds of an evaluation wholly on the GPU that are outside of its phases. */
-static fmm_status beside_phases(const fmm_machine *machine, int threads, int64_t n, int leaf_size, const gpu_case *c, fmm_rate *seconds) {
-  enum { RUNS = 11 };
-  double beside[RUNS];
-  fmm_options o;
-  fmm_plan *plan = NULL;
-  fmm_status status = fmm_options_init(&o);
-  o.order = 4, o.leaf_size = leaf_size, o.root_scale = 1, o.precision = FMM_PRECISION_DOUBLE, o.schedule = FMM_SCHEDULE_GPU, o.threads = threads, o.gpu_sms = machine->device[FMM_DEVICE_GPU].units;
-  if (status == FMM_OK) status = fmm_plan_create_with(&plan, &o, machine);
-  if (status == FMM_OK) status = fmm_plan_set_points(plan, n, c->points, NULL, 0, NULL);
-  for (int run_number = -1; status == FMM_OK && run_number < RUNS; run_number++) { /* the first to warm up */
-    double first = INFINITY, last = 0, start = fmm_now_s();
-    status = fmm_plan_execute(plan, c->densities, c->potential, NULL);
-    double took = fmm_now_s() - start;
-    for (int phase = 0; status == FMM_OK && phase < FMM_N_PHASES; phase++) {
-      double begin = 0, end = 0;
-      status = fmm_gpu_phase_span(plan->setup->gpu, (fmm_phase)phase, &begin, &end);
-      if (end > begin) first = fmin(first, begin), last = fmax(last, end);
-    }
-    if (run_number >= 0) beside[run_number] = took - (last - first);
-  }
-  if (status == FMM_OK) *seconds = fmm_median_rate(RUNS, beside);
-  fmm_plan_destroy(&plan);
-  return status;
-}
-
-/* The makespan counts a launch for each copy by itself: an evaluation has two, of densities and of results. What the host's copying takes beyond the bus, which hides most of it, is
- * a small difference of two measured times; first and last parts, which nothing hides, take a tenth of the bus's time at least. */
-fmm_status fmm_gpu_frame(fmm_machine *machine, int threads) {
-  enum { FEW = 1000, MANY = 1 << 20, LEAF = 128, COPIES = 2 };
-  fmm_device_rates *gpu = &machine->device[FMM_DEVICE_GPU];
-  gpu_case c = {0};
-  double bytes = sizeof(double) * (double)MANY;
-  fmm_rate few, many;
-  fmm_status status;
-  FMM_CHECK(make_case(MANY, threads, &c));
-  FMM_CHECK(beside_phases(machine, threads, FEW, FEW, &c, &few));
-  FMM_CHECK(beside_phases(machine, threads, MANY, LEAF, &c, &many));
-  double on_bus = bytes / gpu->h2d_bytes_per_s.value + bytes / gpu->d2h_bytes_per_s.value, staging = many.value - few.value - on_bus;
-  gpu->evaluation_s = (fmm_rate){fmax(few.value - COPIES * gpu->launch_s.value, gpu->launch_s.value), few.spread};
-  gpu->staging_bytes_per_s = (fmm_rate){2 * bytes / fmax(staging, 0.1 * on_bus), many.spread};
-done:
-  free_case(&c);
-  return status;
-}
-
-/* ---- slowdown ---- */
-
-/* Fastest of some executions: seconds of the phases that hybrid1 leaves on the CPU. */
-static fmm_status cpu_seconds(const fmm_machine *machine, int threads, fmm_schedule_kind schedule, int64_t n, const gpu_case *c, double *seconds) {
-  enum { RUNS = 5 };
-  fmm_options o;
-  fmm_plan *plan = NULL;
-  fmm_status status = fmm_options_init(&o);
-  o.order = 6, o.leaf_size = 200, o.root_scale = 1, o.precision = FMM_PRECISION_DOUBLE, o.schedule = schedule, o.threads = threads, o.gpu_sms = machine->device[FMM_DEVICE_GPU].units;
-  *seconds = INFINITY;
-  if (status == FMM_OK) status = fmm_plan_create_with(&plan, &o, machine);
-  if (status == FMM_OK) status = fmm_plan_set_points(plan, n, c->points, NULL, 0, NULL);
-  for (int run_number = 0; status == FMM_OK && run_number < RUNS; run_number++) {
-    status = fmm_plan_execute(plan, c->densities, c->potential, NULL);
-    if (status != FMM_OK) break;
-    const double *t = plan->setup->info.phase_measured_s;
-    *seconds = fmin(*seconds, t[FMM_PHASE_UP] + t[FMM_PHASE_VLIST] + t[FMM_PHASE_DOWN]);
-  }
-  fmm_plan_destroy(&plan);
-  return status;
-}
-
-fmm_status fmm_gpu_driving_slowdown(const fmm_machine *machine, int threads, double *factor) {
-  enum { N = 200000 };
-  gpu_case c = {0};
-  double alone, driving;
-  fmm_status status;
-  FMM_CHECK(make_case(N, threads, &c));
-  FMM_CHECK(cpu_seconds(machine, threads, FMM_SCHEDULE_CPU, N, &c, &alone));
-  FMM_CHECK(cpu_seconds(machine, threads, FMM_SCHEDULE_HYBRID1, N, &c, &driving));
-  *factor = fmax(1, driving / alone);
-done:
-  free_case(&c);
-  return status;
 }

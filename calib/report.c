@@ -34,11 +34,17 @@ static void add_rates(writer *w, const fmm_device_rates *d, int is_gpu) {
   add_quantity(w, "multiply-add, single", d->fma_flops_per_s[1], "flop/s");
   add_quantity(w, "memory, triad", d->memory_bytes_per_s, "B/s");
   add_quantity(w, is_gpu ? "one launch" : "one parallel region", d->launch_s, "s");
-  if (!is_gpu) return;
+  if (!is_gpu) {
+    add_quantity(w, "sorting in and out, a byte moved", d->staging_bytes_per_s, "B/s");
+    add_quantity(w, "an evaluation, beside its phases", d->evaluation_s, "s");
+    return;
+  }
   add_quantity(w, "bus, host to device, pinned", d->h2d_bytes_per_s, "B/s");
   add_quantity(w, "bus, device to host, pinned", d->d2h_bytes_per_s, "B/s");
   add_quantity(w, "staging on the host, beyond the bus", d->staging_bytes_per_s, "B/s");
+  add_quantity(w, "the same, however few (by the team)", d->staging_s, "s");
   add_quantity(w, "an evaluation, beside its phases", d->evaluation_s, "s");
+  add_quantity(w, "one of both devices, the same", d->joint_s, "s");
   add(w, "  CPU phases take %.2f times as long while it is driven\n", d->driving_slowdown);
 }
 

@@ -9,6 +9,7 @@
 
 #include "kernels/pair/pair_both.h"
 #include "model/model.h"
+#include "runtime/gpu.h"
 
 static const double laplace_flops = 11, laplace_instructions = 7; /* Choi et al. 2014, section 4.2.2 */
 
@@ -131,8 +132,7 @@ void fmm_cost_table_forbid(fmm_cost_table *table, fmm_device device, const char 
     }
 }
 
-/* runtime/execute.c: densities checked and gathered by an index, results cleared and scattered by one, check potentials cleared. */
-static double frame_bytes(const fmm_cost_table *t, const fmm_counts *counts) {
+double fmm_frame_bytes(const fmm_cost_table *t, const fmm_counts *counts) {
   double index_bytes = 8.0 * ((double)counts->n_sources + (double)counts->n_targets);
   return 3 * t->density_bytes + 3 * t->potential_bytes + index_bytes + t->down_check_bytes;
 }
@@ -147,10 +147,11 @@ static void fill_transfers(fmm_cost_table *table, const fmm_machine *machine, co
   table->d2h_bytes_per_s = gpu->d2h_bytes_per_s.value;
   table->transfer_launch_s = gpu->launch_s.value;
   table->staging_s_per_byte = gpu->staging_bytes_per_s.value > 0 ? 1 / gpu->staging_bytes_per_s.value : 0; /* 0: not measured yet */
-  table->evaluation_s = gpu->evaluation_s.value;
+  table->staging_s = gpu->staging_s.value, table->team_bytes = FMM_GPU_TEAM_BYTES;
+  table->evaluation_s = gpu->evaluation_s.value, table->joint_s = gpu->joint_s.value > 0 ? gpu->joint_s.value : gpu->evaluation_s.value;
   table->driving_slowdown = gpu->present ? gpu->driving_slowdown : 1;
-  table->frame_s = frame_bytes(table, counts) / cpu->memory_bytes_per_s.value;
-  table->sum_s = 3 * table->potential_bytes / cpu->memory_bytes_per_s.value;
+  table->frame_s = cpu->evaluation_s.value + fmm_frame_bytes(table, counts) / (cpu->staging_bytes_per_s.value > 0 ? cpu->staging_bytes_per_s.value : cpu->memory_bytes_per_s.value);
+  table->sum_s = 3 * table->potential_bytes / cpu->memory_bytes_per_s.value + cpu->launch_s.value;
 }
 
 void fmm_cost_table_make(const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, fmm_cost_table *table) {

@@ -14,6 +14,12 @@ static fmm_status check_rate(const char *device, const char *what, fmm_rate rate
   return FMM_OK;
 }
 
+/* What need not have been measured. */
+static fmm_status check_beside(const char *device, const char *what, fmm_rate rate) {
+  if (rate.value >= 0 && isfinite(rate.value) && rate.spread >= 0 && isfinite(rate.spread)) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_PROFILE, "%s: %s is %g with spread %g; it must be 0 or positive, and finite", device, what, rate.value, rate.spread);
+}
+
 static int in_range(double value, double lo, double hi) { return value >= lo && value <= hi; }
 
 static fmm_status check_constant(const char *device, int phase, const fmm_constant *c) {
@@ -35,7 +41,12 @@ static fmm_status check_device(const fmm_device_rates *d, const char *device, in
   }
   FMM_TRY(check_rate(device, "memory_bytes_per_s", d->memory_bytes_per_s));
   FMM_TRY(check_rate(device, "launch_s", d->launch_s));
-  if (!is_gpu) return FMM_OK;
+  FMM_TRY(check_beside(device, "staging_s", d->staging_s));
+  FMM_TRY(check_beside(device, "joint_s", d->joint_s));
+  if (!is_gpu) {
+    FMM_TRY(check_beside(device, "staging_bytes_per_s", d->staging_bytes_per_s));
+    return check_beside(device, "evaluation_s", d->evaluation_s);
+  }
   FMM_TRY(check_rate(device, "h2d_bytes_per_s", d->h2d_bytes_per_s));
   FMM_TRY(check_rate(device, "d2h_bytes_per_s", d->d2h_bytes_per_s));
   FMM_TRY(check_rate(device, "staging_bytes_per_s", d->staging_bytes_per_s));
@@ -94,6 +105,7 @@ void fmm_machine_scale(fmm_machine *machine, fmm_device device, double compute, 
   fmm_device_rates *d = &machine->device[device];
   scale_compute(d, compute);
   d->memory_bytes_per_s.value *= memory;
+  if (device == FMM_DEVICE_CPU) d->staging_bytes_per_s.value *= memory;
   d->h2d_bytes_per_s.value *= bus;
   d->d2h_bytes_per_s.value *= bus;
   machine->path[0] = machine->fingerprint[0] = 0;
@@ -106,6 +118,7 @@ void fmm_machine_use_units(fmm_machine *machine, fmm_device device, int units) {
   double part = (double)units / d->units;
   scale_compute(d, part);
   d->memory_bytes_per_s.value *= part;
+  if (device == FMM_DEVICE_CPU) d->staging_bytes_per_s.value *= part;
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int p = 0; p < FMM_N_PRECISIONS; p++) d->constant[phase][p].entry_s /= part, d->constant[phase][p].byte_s /= part;
   d->units = units;

@@ -5,7 +5,7 @@
 #define FMM_MACHINE_H
 #include "runtime/status.h"
 
-enum { FMM_PROFILE_SCHEMA = 4, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2 }; /* double, single (mixed uses single's rates) */
+enum { FMM_PROFILE_SCHEMA = 5, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2 }; /* double, single (mixed uses single's rates) */
 
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
 /* Fitted per phase, device and precision: seconds = value * roofline + entry_s * entries + byte_s * bytes + (launch + launch_s) * launches
@@ -27,8 +27,10 @@ typedef struct fmm_device_rates {
   fmm_rate memory_bytes_per_s;         /* triad */
   fmm_rate launch_s;                   /* cost of one launch (GPU) or one parallel region (CPU) */
   fmm_rate h2d_bytes_per_s, d2h_bytes_per_s; /* GPU only: pinned */
-  fmm_rate staging_bytes_per_s;        /* GPU only: the host's copying of densities and results to and from page-locked memory, each way, beyond the bus */
-  fmm_rate evaluation_s;               /* GPU only: of an evaluation beside phases and copies: calls of the driver and waits */
+  /* of an evaluation beside its phases. CPU: bytes checked, sorted, cleared and unsorted a second, and what that takes however few they are; 0: not measured yet, by the memory's rate.
+   * GPU: bytes of densities or results, each way, that the host copies to and from page-locked memory, beyond the bus, and what that takes besides where the team wakes for it;
+   * calls of the driver and waits where the GPU has all phases, and where both devices have some (0: not measured yet, the former). */
+  fmm_rate staging_bytes_per_s, staging_s, evaluation_s, joint_s;
   double driving_slowdown;             /* factor (>= 1) on CPU phases while this device is driven; GPU only */
   fmm_constant constant[FMM_N_PHASES][FMM_N_PRECISIONS];
 } fmm_device_rates;

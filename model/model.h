@@ -21,10 +21,10 @@ typedef struct fmm_cost_table {
   /* bytes that must cross the bus when a phase runs on the other device than its input or output (each way) */
   double density_bytes, potential_bytes, up_equivalent_bytes, down_check_bytes;
   double h2d_bytes_per_s, d2h_bytes_per_s, transfer_launch_s, driving_slowdown;
-  double staging_s_per_byte; /* of densities, and of results that the GPU delivers, besides */
-  double evaluation_s;       /* of the driver's calls and waits, where the GPU takes part */
-  double frame_s;    /* CPU seconds before and after the phases, wherever the CPU takes part: check, sort, clear, unsort; by bandwidth alone */
-  double sum_s;      /* CPU seconds to add the two devices' results: two read, one written */
+  double staging_s_per_byte, staging_s, team_bytes; /* of densities, and of results that the GPU delivers, besides; of more than team_bytes staging_s in addition */
+  double evaluation_s, joint_s; /* of the driver's calls and waits, where the GPU has all phases, and where both devices have some */
+  double frame_s;    /* CPU seconds before and after the phases, wherever the CPU takes part: check, sort, clear, unsort */
+  double sum_s;      /* CPU seconds to add the two devices' results: two read, one written, and a parallel region */
 } fmm_cost_table;
 
 extern const unsigned char fmm_phase_makes_results[FMM_N_PHASES]; /* U, W, down: those that gradients concern */
@@ -41,6 +41,9 @@ int fmm_phase_launches(const fmm_counts *counts, fmm_phase phase);
 /* Marks every cell of a device infeasible; reason is static text ("not enough device memory"). */
 void fmm_cost_table_forbid(fmm_cost_table *table, fmm_device device, const char *reason);
 
+/* Bytes that the CPU moves before and after its phases (runtime/gather.c): densities looked at, gathered by an index, results cleared, looked at and scattered by one, check potentials cleared.
+ * The table's bytes that cross a bus are set. */
+double fmm_frame_bytes(const fmm_cost_table *table, const fmm_counts *counts);
 void fmm_cost_table_make(const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, fmm_cost_table *table);
 /* Multiplies a phase's constant by measured over foretold time; where part of U in single is done in double, the constant of that too, as one time cannot tell which was wrong. */
 void fmm_cost_learn(fmm_machine *machine, const fmm_counts *counts, fmm_phase phase, fmm_device device, int precision, double ratio);

@@ -28,7 +28,8 @@ static const field constant_fields[] = {FIELD(fmm_constant, value, NUMBER),     
                                         FIELD(fmm_constant, n_fit, INTEGER),       FIELD(fmm_constant, n_held_out, INTEGER), {0}};
 static const field device_rates[] = {FIELD(fmm_device_rates, memory_bytes_per_s, NUMBER), FIELD(fmm_device_rates, launch_s, NUMBER),
                                      FIELD(fmm_device_rates, h2d_bytes_per_s, NUMBER), FIELD(fmm_device_rates, d2h_bytes_per_s, NUMBER),
-                                     FIELD(fmm_device_rates, staging_bytes_per_s, NUMBER), FIELD(fmm_device_rates, evaluation_s, NUMBER), {0}};
+                                     FIELD(fmm_device_rates, staging_bytes_per_s, NUMBER), FIELD(fmm_device_rates, evaluation_s, NUMBER),
+                                     FIELD(fmm_device_rates, staging_s, NUMBER), FIELD(fmm_device_rates, joint_s, NUMBER), {0}};
 static const field device_precision_rates[] = {FIELD(fmm_device_rates, pair_flops_per_s, NUMBER), FIELD(fmm_device_rates, fma_flops_per_s, NUMBER), {0}};
 
 static const char *const precision_keys[FMM_N_PRECISIONS] = {"double", "single"};

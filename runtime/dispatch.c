@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "plan.h"
-#include "team_array.h"
 
 const fmm_phase_impl *const fmm_cpu_phases[FMM_N_PHASES] = {&fmm_up_cpu, &fmm_ulist_cpu, &fmm_vlist_cpu, &fmm_wlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu};
 
@@ -162,12 +161,23 @@ static fmm_status run_all(fmm_setup *s, fmm_call *call, fmm_trace *trace) {
   return FMM_OK;
 }
 
+/* Whether the host has densities to gather and results to deliver: where the CPU takes part, or nobody does. */
+static int on_host(const fmm_setup *s) { return fmm_dispatch_uses(s, FMM_DEVICE_CPU) || s->n_nested || !s->gpu; }
+
+/* Densities in, all that phases add to cleared. A density that is not finite is an error that does not say which. */
+static fmm_status start_host(fmm_setup *s, const fmm_call *call, fmm_trace *trace) {
+  const int checks = on_cpu(s, FMM_PHASE_VLIST) || on_cpu(s, FMM_PHASE_XLIST) || on_cpu(s, FMM_PHASE_DOWN);
+  const fmm_planes cleared[] = {{s->potential, s->n_result_planes, s->tree.targets.n}, {s->down_check, checks, (int64_t)expansion_values(s)}};
+  double begin = fmm_now_s();
+  int finite = fmm_gather_densities(&s->tree.sources, s->n_density_planes, call->densities, s->density, 2, cleared, s->state.threads);
+  fmm_trace_add(trace, "cpu", "gather densities", begin, fmm_now_s());
+  return finite ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "a density is not finite");
+}
+
 static fmm_status dispatch(fmm_setup *s, fmm_call *call, fmm_trace *trace) {
-  int threads = s->state.threads;
   double zero_s = fmm_now_s();
   if (s->gpu) FMM_TRY(start_gpu(s, call));
-  if (fmm_dispatch_uses(s, FMM_DEVICE_CPU) || s->n_nested) fmm_team_zero(s->potential, (size_t)s->n_result_planes, (size_t)s->tree.targets.n, threads);
-  if (on_cpu(s, FMM_PHASE_VLIST) || on_cpu(s, FMM_PHASE_XLIST) || on_cpu(s, FMM_PHASE_DOWN)) fmm_team_zero(s->down_check, 1, expansion_values(s), threads);
+  if (on_host(s)) FMM_TRY(start_host(s, call, trace));
   FMM_TRY(run_all(s, call, trace));
   return s->gpu ? trace_gpu(s, trace, zero_s) : FMM_OK;
 }

@@ -1,4 +1,4 @@
-/* One evaluation: check and gather the densities, run the phases by the plan's assignment, add the clusters, scatter the results. The
+/* One evaluation: gather the densities and run the phases by the plan's assignment (dispatch.c), add the clusters, scatter the results. The
  * caller's arrays are written only when all that is computed has succeeded. Allocates nothing. */
 #include <math.h>
 #include <string.h>
@@ -38,28 +38,13 @@ static fmm_status check_call(const fmm_plan *plan, const double *densities, cons
   return FMM_OK;
 }
 
-static void scatter(const fmm_setup *s, double *potential, double *gradient, int threads) {
-  int values = s->state.pair->info->outputs * s->state.n_columns;
-  fmm_scatter_planes(&s->tree.targets, values, s->potential_plane, s->factor, potential, threads);
-  if (gradient) fmm_scatter_planes(&s->tree.targets, 3 * values, s->gradient_plane, s->gradient_factor, gradient, threads);
-}
-
-/* First sorted target whose value overflows in one of these planes, or -1. */
-static int64_t first_overflow(int64_t n, int n_planes, const double *const *planes, double factor, int threads) {
-  int64_t bad = n;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
-  for (int64_t i = 0; i < n; i++)
-    for (int k = 0; k < n_planes; k++)
-      if (!isfinite(factor * planes[k][i]) && i < bad) bad = i;
-  return bad < n ? bad : -1;
-}
-
-static fmm_status check_results(const fmm_plan *plan, int gradient) {
+/* Results on the host, in the caller's order, if all of them are finite. */
+static fmm_status scatter(const fmm_plan *plan, double *potential, double *gradient) {
   const fmm_setup *s = plan->setup;
   const fmm_points *targets = &s->tree.targets;
-  int values = s->state.pair->info->outputs * s->state.n_columns;
-  int64_t bad = first_overflow(targets->n, values, s->potential_plane, s->factor, plan->threads);
-  if (bad < 0 && gradient) bad = first_overflow(targets->n, 3 * values, s->gradient_plane, s->gradient_factor, plan->threads);
+  const int values = s->state.pair->info->outputs * s->state.n_columns;
+  const fmm_delivery deliveries[] = {{values, s->potential_plane, s->factor, potential}, {3 * values, s->gradient_plane, s->gradient_factor, gradient}};
+  const int64_t bad = fmm_scatter_results(targets, gradient ? 2 : 1, deliveries, plan->threads);
   if (bad < 0) return FMM_OK;
   return FMM_FAIL(FMM_ERR_INPUT, "the result at target row %lld (from 0) is beyond double precision; use smaller densities, or coordinates in another unit",
                   (long long)targets->input_row[targets->first ? targets->first[bad] : bad]);
@@ -78,37 +63,26 @@ static fmm_status from_device(fmm_plan *plan, fmm_call *call) {
 
 static fmm_status deliver(fmm_plan *plan, const fmm_call *call) {
   fmm_setup *s = plan->setup;
-  if (call->results_space == FMM_MEMORY_HOST) {
-    scatter(s, call->potential, call->gradient, plan->threads);
-    return FMM_OK;
-  }
+  if (call->results_space == FMM_MEMORY_HOST) return scatter(plan, call->potential, call->gradient);
   size_t bytes = sizeof(double) * (size_t)s->tree.targets.n_input * (size_t)(s->state.pair->info->outputs * s->state.n_columns);
-  scatter(s, s->host_potential, s->host_gradient, plan->threads);
+  FMM_TRY(scatter(plan, s->host_potential, call->gradient ? s->host_gradient : NULL));
   FMM_TRY(fmm_gpu_copy_now(call->potential, s->host_potential, bytes, plan->options.cuda_stream));
   return call->gradient ? fmm_gpu_copy_now(call->gradient, s->host_gradient, 3 * bytes, plan->options.cuda_stream) : FMM_OK;
 }
 
 static fmm_status evaluate(fmm_plan *plan, fmm_call *call) {
   fmm_setup *s = plan->setup;
-  double t = fmm_now_s();
   FMM_TRY(from_device(plan, call));
-  int on_host = fmm_dispatch_uses(s, FMM_DEVICE_CPU) || s->n_nested; /* else the device checks densities and results */
-  if ((on_host || !s->gpu) && call->densities_space == FMM_MEMORY_HOST) FMM_TRY(check_densities(plan, call->densities));
-  if (on_host) {
-    fmm_gather_densities(&s->tree.sources, s->n_density_planes, call->densities, s->density, plan->threads);
-    fmm_trace_add(&plan->trace, "cpu", "gather densities", t, fmm_now_s());
-  }
   fmm_status status = fmm_dispatch(s, call, &plan->trace);
   if (status == FMM_ERR_INPUT && call->densities_space == FMM_MEMORY_HOST) FMM_TRY(check_densities(plan, call->densities)); /* with the value at fault */
   FMM_TRY(status);
   if (call->delivered) return FMM_OK;
+  double t = fmm_now_s();
   if (s->n_nested) {
-    t = fmm_now_s();
     FMM_TRY(fmm_nested_add(s));
     fmm_trace_add(&plan->trace, "cpu", "clusters", t, fmm_now_s());
+    t = fmm_now_s();
   }
-  t = fmm_now_s();
-  FMM_TRY(check_results(plan, call->gradient != NULL));
   FMM_TRY(deliver(plan, call));
   fmm_trace_add(&plan->trace, "cpu", "scatter results", t, fmm_now_s());
   return FMM_OK;

@@ -74,7 +74,8 @@ fmm_status fmm_node_gpu(int ordinal, int sms, fmm_machine *machine) {
   if (status != FMM_OK) return gpu->present = 0, FMM_OK; /* a device that fails at this is no device to choose */
   if (gpu->present) {
     memcpy(now.constant, gpu->constant, sizeof now.constant);
-    now.driving_slowdown = gpu->driving_slowdown, now.staging_bytes_per_s = gpu->staging_bytes_per_s, now.evaluation_s = gpu->evaluation_s;
+    now.driving_slowdown = gpu->driving_slowdown, now.staging_bytes_per_s = gpu->staging_bytes_per_s, now.staging_s = gpu->staging_s;
+    now.evaluation_s = gpu->evaluation_s, now.joint_s = gpu->joint_s;
   }
   else assume_frame(machine, &now);
   *gpu = now;

@@ -82,9 +82,16 @@ void fmm_cluster_size(const fmm_tree *tree, int32_t k, int64_t *n_sources, int64
 void fmm_cluster_gather(const fmm_tree *tree, int32_t k, double *sources, int64_t *source_index, double *normals, double *targets,
                         int64_t *target_index);
 
-/* Input row order <-> sorted order. planes: n_components*n_columns planes of sources.n (plane k = component*n_columns + column). */
-void fmm_gather_densities(const fmm_points *points, int n_planes, const double *input, double *planes, int threads);
-/* planes: n_planes pointers of targets.n each. */
-void fmm_scatter_planes(const fmm_points *points, int n_planes, const double *const *planes, double factor, double *output, int threads);
-void fmm_scatter_results(const fmm_points *points, int n_planes, const double *planes, double factor, double *output, int threads);
+/* n_planes planes of n values each, one after the other. */
+typedef struct fmm_planes { double *values; int64_t n_planes, n; } fmm_planes;
+
+/* Input row order -> sorted order, and zeros into what is cleared on the way (n_cleared may be 0), by one parallel region. planes: n_components*n_columns
+ * planes of sources.n (plane k = component*n_columns + column). Returns whether all densities are finite; the planes are filled either way. */
+int fmm_gather_densities(const fmm_points *points, int n_planes, const double *input, double *planes, int n_cleared, const fmm_planes *cleared, int threads);
+
+/* Rows of the caller's: output[row][k] = factor * planes[k][sorted point of the row], n_planes pointers of targets.n each. */
+typedef struct fmm_delivery { int n_planes; const double *const *planes; double factor; double *output; } fmm_delivery;
+/* Sorted order -> input row order, by one parallel region, if all that is to be delivered is finite: returns -1; else nothing is written, and the
+ * first sorted target with a value that is not is returned. */
+int64_t fmm_scatter_results(const fmm_points *points, int n, const fmm_delivery *deliveries, int threads);
 #endif

@@ -48,7 +48,7 @@ fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities, int64_
   FMM_CHECK(FMM_ALLOCATE(&planes, s->n_density_planes * t->sources.n, "sorted densities"));
   FMM_CHECK(find_rows(&t->targets, n_rows, rows, &targets));
   FMM_CHECK(FMM_ALLOCATE(&values, n_rows * fmm_direct_width(&what), "direct sums"));
-  fmm_gather_densities(&t->sources, s->n_density_planes, densities, planes, plan->threads);
+  fmm_gather_densities(&t->sources, s->n_density_planes, densities, planes, 0, NULL, plan->threads);
   what.density = planes;
   fmm_direct_sums(&what, n_rows, targets, plan->threads, values, NULL);
   deliver(s, n_rows, values, potential, gradient);

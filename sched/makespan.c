@@ -115,7 +115,9 @@ static void place(run *r, int phase, int device) {
   r->result->device_busy_s[device] += r->seconds[phase][device];
 }
 
-static double staging_seconds(const run *r, double bytes) { return bytes * r->costs->staging_s_per_byte; }
+static double staging_seconds(const run *r, double bytes) {
+  return bytes * r->costs->staging_s_per_byte + (bytes > r->costs->team_bytes ? r->costs->staging_s : 0);
+}
 
 static void upload_densities(run *r) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
@@ -138,7 +140,7 @@ static double finish(run *r) {
   if (made[FMM_DEVICE_GPU]) end = fmax(end, copy(r, FMM_DEVICE_CPU, gpu_results, r->costs->potential_bytes));
   if (made[FMM_DEVICE_GPU] && made[FMM_DEVICE_CPU]) end += r->costs->sum_s;
   if (made[FMM_DEVICE_GPU] && !cpu_works) end += staging_seconds(r, r->costs->potential_bytes);
-  if (gpu_works) end += r->costs->evaluation_s;
+  if (gpu_works) end += cpu_works ? r->costs->joint_s : r->costs->evaluation_s;
   return cpu_works ? end + r->costs->frame_s : end;
 }
 

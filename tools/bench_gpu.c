@@ -127,7 +127,7 @@ static fmm_status set_up(bench *b) {
   if (given) memcpy(b->input, given, sizeof(double) * (size_t)b->n);
   else FMM_TRY(fmm_generate_densities(b->densities, b->n * components * b->columns, 2, b->input, b->threads));
   FMM_FREE(&given);
-  fmm_gather_densities(&b->tree.sources, components * b->columns, b->input, b->planes, b->threads);
+  fmm_gather_densities(&b->tree.sources, components * b->columns, b->input, b->planes, 0, NULL, b->threads);
   b->state = (fmm_state){.tree = &b->tree, .lists = &b->lists, .pair = b->pair, .params = b->params, .operators = b->operators, .n_columns = b->columns,
                          .gradient = b->gradient, .threads = b->threads, .tolerance = b->tolerance};
   const char *const names[] = {"double", "mixed", "single"};

@@ -11,7 +11,7 @@
 
 namespace {
 enum { LINE = 64, FIRST_PARTS = 8 /* of the first chunk; each that follows has a quarter more: the bus is slower than the copies, and each call takes time */ };
-enum { LEAST_PART = 1 << 15, MOST_PARTS = 512, LEAST_TEAM = 1 << 18 /* bytes worth a team */, LEAST_SORTED = 1 << 20, LEAST_OUT = 1 << 20 /* bytes of the last piece of results */ };
+enum { LEAST_PART = 1 << 15, MOST_PARTS = 512, LEAST_SORTED = 1 << 20 /* bytes of densities that are worth a launch a piece */, LEAST_OUT = 1 << 20 /* bytes of the last piece of results */ };
 enum { PAUSES = 1 << 10 /* before another thread may have the core */, PATIENCE = 1 << 16 /* looks before the device is asked whether it lives */ };
 
 /* Densities on their way in: parts are taken in turn, chunks of parts sent in order once they are copied. */
@@ -137,7 +137,7 @@ fmm_status fmm_cuda_send_pageable(fmm_gpu_plan *p, const double *densities, size
   crowd c = {};
   c.from = (const char *)densities, c.stage = (char *)p->stage_in, c.device = (char *)p->d_density_input;
   c.bytes = bytes, c.part = part, c.n_parts = (int)((bytes + part - 1) / part);
-#pragma omp parallel num_threads(p->threads) if (bytes > (size_t)LEAST_TEAM)
+#pragma omp parallel num_threads(p->threads) if (bytes > (size_t)FMM_GPU_TEAM_BYTES)
   {
     if (omp_get_thread_num() == 0) status = send_chunks(&c, p, stream);
     else while (copy_next(&c)) {}
@@ -157,7 +157,7 @@ fmm_status fmm_cuda_stage_out(const fmm_gpu_plan *p) {
   const int64_t values = fmm_cuda_values_out(p);
   const int pieces = p->results.pieces;
   cudaError_t failed = cudaSuccess;
-#pragma omp parallel num_threads(p->threads) if (values * (int64_t)sizeof(double) > LEAST_TEAM)
+#pragma omp parallel num_threads(p->threads) if (values * (int64_t)sizeof(double) > FMM_GPU_TEAM_BYTES)
   {
     const int thread = omp_get_thread_num(), team = omp_get_num_threads();
     for (int i = 0; i < pieces; i++) {

@@ -44,6 +44,9 @@ static void without_a_profile_the_machine_is_measured_once_and_kept(void **state
   assert_string_equal(first.fingerprint, fingerprint);
   assert_string_equal(first.effort, "quick");
   assert_int_equal(first.device[FMM_DEVICE_CPU].units, fmm_cores_allowed());
+  const fmm_device_rates *cpu = &first.device[FMM_DEVICE_CPU];
+  assert_true(cpu->launch_s.value > 0 && cpu->staging_bytes_per_s.value > 0 && cpu->staging_bytes_per_s.value <= 4 * cpu->memory_bytes_per_s.value * (1 + 1e-12));
+  assert_true(cpu->evaluation_s.value >= 0 && cpu->evaluation_s.value < 1);
   for (int k = 0; k < FMM_N_PRECISIONS; k++) {
     const fmm_constant *u = &first.device[FMM_DEVICE_CPU].constant[FMM_PHASE_ULIST][k];
     assert_true(u->value > 0 && u->n_fit >= 2 && u->n_held_out >= 1);

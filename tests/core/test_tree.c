@@ -162,10 +162,11 @@ static void coincident_points_are_merged_where_a_finest_cell_is_overfull(void **
   assert_int_equal(t.n_clusters, 0);
   double *density = malloc(n * sizeof *density), *plane = malloc(n * sizeof *plane), *back = malloc(n * sizeof *back), sum = 0;
   for (int64_t i = 0; i < n; i++) density[i] = 1;
-  fmm_gather_densities(&t.sources, 1, density, plane, 2);
+  assert_true(fmm_gather_densities(&t.sources, 1, density, plane, 0, NULL, 2));
   for (int64_t i = 0; i < t.sources.n; i++) sum += plane[i];
   assert_true(sum == n);
-  fmm_scatter_results(&t.targets, 1, plane, 2, back, 2);
+  const double *const planes[] = {plane};
+  assert_int_equal(fmm_scatter_results(&t.targets, 1, &(fmm_delivery){1, planes, 2, back}, 2), -1);
   assert_true(back[0] == 2 * (n / 4) && back[2] == 2 * (n / 4) && back[4] == back[0] && back[1] == 2);
   free(density), free(plane), free(back);
   fmm_tree_free(&t);

@@ -90,7 +90,7 @@ static void make(fixture *f, const shape *q) {
   f->n_potential = (int64_t)pair->info->outputs * (q->gradient ? 4 : 1) * q->columns * f->tree.targets.n;
   f->input = values_of(planes * f->tree.sources.n_input, 3);
   f->density = values_of(planes * f->tree.sources.n, 0);
-  fmm_gather_densities(&f->tree.sources, planes, f->input, f->density, 1);
+  fmm_gather_densities(&f->tree.sources, planes, f->input, f->density, 0, NULL, 1);
   f->up = values_of(f->n_boxes_values, 0);
   f->check = values_of(f->n_boxes_values, 0);
   f->down = values_of(f->n_boxes_values, 0);
@@ -302,7 +302,7 @@ static void tiles_that_are_too_tight_for_float_are_done_in_double(void **context
   assert_ok(fmm_pair_find("laplace", &pair));
   f.n_potential = 4 * f.tree.targets.n;
   f.input = values_of(N, 3), f.density = values_of(f.tree.sources.n, 0), f.potential = values_of(f.n_potential, 0), f.fetched = values_of(f.n_potential, 0);
-  fmm_gather_densities(&f.tree.sources, 1, f.input, f.density, 1);
+  fmm_gather_densities(&f.tree.sources, 1, f.input, f.density, 0, NULL, 1);
   f.state = (fmm_state){.tree = &f.tree, .lists = &f.lists, .pair = pair, .params = f.params, .n_columns = 1, .gradient = 1, .threads = 1, .tolerance = 1e-5,
                         .density = f.density, .potential = f.potential};
   run_reference(&f, &fmm_ulist_reference);

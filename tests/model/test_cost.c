@@ -240,9 +240,25 @@ static void transfers_carry_densities_results_and_equivalents(void **state) {
   fmm_cost_table_make(&m, &c, &fmm_info_stokes, &t);
   assert_true(t.density_bytes == 8.0 * 3 * 2 * 1000 && t.potential_bytes == 8.0 * 3 * 4 * 2 * 2000);
   assert_true(t.up_equivalent_bytes == 8.0 * 3 * 152 * 2 * 300);
-  assert_near(t.sum_s, 3 * t.potential_bytes / 142e9, 1e-12);
+  assert_near(t.sum_s, 3 * t.potential_bytes / 142e9 + m.device[FMM_DEVICE_CPU].launch_s.value, 1e-12);
   assert_near(t.frame_s, (3 * t.density_bytes + 3 * t.potential_bytes + 8 * 3000 + t.down_check_bytes) / 142e9, 1e-12);
   assert_true(t.h2d_bytes_per_s == 55e9 && t.driving_slowdown == 1);
+  assert_true(t.joint_s == t.evaluation_s && t.staging_s == 0); /* this profile has neither */
+}
+
+static void what_is_beside_the_phases_is_as_measured(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  fmm_device_rates *cpu = &m.device[FMM_DEVICE_CPU], *gpu = &m.device[FMM_DEVICE_GPU];
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  cpu->evaluation_s.value = 3e-4, cpu->staging_bytes_per_s.value = 50e9;
+  gpu->evaluation_s.value = 4e-5, gpu->joint_s.value = 9e-5, gpu->staging_s.value = 1e-4;
+  fmm_cost_table_make(&m, &c, &fmm_info_stokes, &t);
+  assert_near(t.frame_s, 3e-4 + (3 * t.density_bytes + 3 * t.potential_bytes + 8 * 3000 + t.down_check_bytes) / 50e9, 1e-12);
+  assert_true(t.evaluation_s == 4e-5 && t.joint_s == 9e-5 && t.staging_s == 1e-4 && t.team_bytes == 262144);
+  fmm_machine_use_units(&m, FMM_DEVICE_CPU, 4); /* of 16 cores: a quarter of the rate */
+  fmm_cost_table_make(&m, &c, &fmm_info_stokes, &t);
+  assert_near(t.frame_s, 3e-4 + fmm_frame_bytes(&t, &c) / 12.5e9, 1e-12);
 }
 
 /* Table 1 of the paper for the Tesla M2090; the log shipped with the 2014 code shows 0.625 s for the U list of this case. */
@@ -281,6 +297,7 @@ int main(void) {
                                      cmocka_unit_test(gradients_take_their_measured_factor_but_for_launches),
                                      cmocka_unit_test(v_on_the_gpu_is_priced_in_its_own_form_and_in_double),
                                      cmocka_unit_test(an_absent_gpu_is_infeasible_with_a_reason),
+                                     cmocka_unit_test(what_is_beside_the_phases_is_as_measured),
                                      cmocka_unit_test(transfers_carry_densities_results_and_equivalents),
                                      cmocka_unit_test(equation_2_gives_the_measured_u_list_of_the_m2090),
                                      cmocka_unit_test(equations_3_to_5_are_streams_of_8_byte_values),

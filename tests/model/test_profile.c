@@ -33,8 +33,9 @@ static fmm_machine odd_machine(void) {
     r->present = 1, r->units = 3 + d, r->memory_mb = 1000 + d, r->driving_slowdown = 1 + d / 3.0;
     strcpy(r->name, d ? "gpu" : "cpu");
     fmm_rate *rates[] = {&r->pair_flops_per_s[0], &r->pair_flops_per_s[1], &r->fma_flops_per_s[0], &r->fma_flops_per_s[1],
-                         &r->memory_bytes_per_s, &r->launch_s, &r->h2d_bytes_per_s, &r->d2h_bytes_per_s, &r->staging_bytes_per_s, &r->evaluation_s};
-    for (int i = 0; i < 10; i++) rates[i]->value = next *= 3.7, rates[i]->spread = 1 / next;
+                         &r->memory_bytes_per_s, &r->launch_s, &r->h2d_bytes_per_s, &r->d2h_bytes_per_s, &r->staging_bytes_per_s, &r->evaluation_s,
+                         &r->staging_s, &r->joint_s};
+    for (int i = 0; i < 12; i++) rates[i]->value = next *= 3.7, rates[i]->spread = 1 / next;
     for (int phase = 0; phase < FMM_N_PHASES; phase++)
       for (int p = 0; p < FMM_N_PRECISIONS; p++)
         r->constant[phase][p] = (fmm_constant){1 + phase / 7.0 + p, 1e-9 * (phase + 1) / 3, 1e-12 * (p + 1), 1e-6 * (phase + p), 1 + p / 9.0, 0.1 / (p + 3), 0.2 / (p + 3), 10 * phase, p};
@@ -127,8 +128,8 @@ static void fresh(void) {
 }
 
 static void newer_older_and_absent_schema_are_refused(void **state) {
-  fresh(), edit("\"schema\": 4", "\"schema\": 5"), assert_refused("newer");
-  fresh(), edit("\"schema\": 4", "\"schema\": 3"), assert_refused("schema 3 is older"), assert_refused("run fmm-calibrate");
+  fresh(), edit("\"schema\": 5", "\"schema\": 6"), assert_refused("newer");
+  fresh(), edit("\"schema\": 5", "\"schema\": 4"), assert_refused("schema 4 is older"), assert_refused("run fmm-calibrate");
   fresh(), edit("\"schema\"", "\"scheme\""), assert_refused("no schema number");
   FILE *f = fopen(file, "w");
   fputs("[1, 2]", f), fclose(f);

@@ -114,10 +114,12 @@ static void the_frame_is_added_where_the_cpu_takes_part(void **state) {
 /* Densities of 25 bytes are staged before they are copied, results of 50 where the GPU alone makes and delivers them. */
 static void staging_and_the_drivers_calls_are_added_where_the_gpu_takes_part(void **state) {
   fmm_cost_table t = table();
-  t.staging_s_per_byte = 0.25, t.evaluation_s = 2;
+  t.staging_s_per_byte = 0.25, t.evaluation_s = 2, t.joint_s = 3;
   assert_makespan(evaluate(&t, FMM_SCHEDULE_CPU), 73);
   assert_makespan(evaluate(&t, FMM_SCHEDULE_GPU), 25 * 0.25 + 0.25 + 15.75 + 0.5 + 50 * 0.25 + 2);
-  assert_makespan(evaluate(&t, FMM_SCHEDULE_HYBRID1), 33.125 + 2); /* U on the GPU is hidden, however late it begins */
+  assert_makespan(evaluate(&t, FMM_SCHEDULE_HYBRID1), 33.125 + 3); /* U on the GPU is hidden, however late it begins */
+  t.staging_s = 1, t.team_bytes = 30; /* the team wakes for 50 bytes, not for 25 */
+  assert_makespan(evaluate(&t, FMM_SCHEDULE_GPU), 25 * 0.25 + 0.25 + 15.75 + 0.5 + 50 * 0.25 + 1 + 2);
 }
 
 static void impossible_fractions_are_refused(void **state) {
