@@ -121,6 +121,9 @@ double fmm_outer_radius(const fmm_pair_info *info, int order) {
   return fmin(most, fmax(least, FMM_INNER_RADIUS * pow(smallest_singular_value, -0.5 / (order - 1))));
 }
 
+/* Where kernels die away exponentially: of coarse boxes, of whose densities nothing but roundings of subnormal numbers would come elsewhere, nothing is to come. */
+static const double least_singular_value = 1e-200;
+
 /* first = S^-1 U^T, second = V from the blocks; sigma is n of workspace. */
 static fmm_status factorize(builder *b, double *blocks, double *sigma, double *vt) {
   const fmm_parity_map *map = &b->o->parity;
@@ -137,7 +140,7 @@ static fmm_status factorize(builder *b, double *blocks, double *sigma, double *v
     int m = block_size(map, chi);
     double *u = b->first + b->offset[chi], *v = b->second + b->offset[chi];
     for (int i = 0; i < m; i++) { /* u holds U^T by rows */
-      double s = sigma[map->begin[chi] + i], inverse = s > cut * largest && s > 0 ? 1 / s : 0;
+      double s = sigma[map->begin[chi] + i], inverse = s > cut * largest && s > least_singular_value ? 1 / s : 0;
       for (int j = 0; j < m; j++) {
         u[(int64_t)i * m + j] *= inverse;
         v[(int64_t)j * m + i] = inverse > 0 ? vt[b->offset[chi] + (int64_t)i * m + j] : 0;

@@ -7,7 +7,7 @@
 
 #include "kernels/operators.h"
 
-enum { LEAST_ORDER = 2, MEMORY = 128, LEVELS = 5, LEVEL_STEP = 3, MOST_WORSE = 2 };
+enum { LEAST_ORDER = 2, MEMORY = 128, LEVELS = 7, LEVEL_STEP = 3, MOST_WORSE = 2 };
 
 typedef struct measurement {
   const fmm_pair *pair;
@@ -70,7 +70,7 @@ static fmm_status measure_all(question *q, double *error) {
   int levels = m->pair->info->has_degree ? 1 : LEVELS;
   *error = 0;
   for (int l = 0; l < levels; l++) {
-    m->half_width = levels == 1 ? 1 : ldexp(q->root_half_width, -(2 + l * LEVEL_STEP)); /* V boxes of levels 2 to 14: some are short against any length in K */
+    m->half_width = levels == 1 ? 1 : ldexp(q->root_half_width, -(2 + l * LEVEL_STEP)); /* V boxes of levels 2 to 20, the last but one: where a length in K is short against those of the first levels, finer boxes may be as large as it is */
     FMM_TRY(measure(m, q->threads));
     const double *spread = m->error[m->kind == FMM_DENSITY_SALT ? FMM_DENSITY_SIGNED : m->kind], *alone = m->error[FMM_DENSITY_ALONE];
     *error = fmax(*error, m->kind == FMM_DENSITY_NONNEGATIVE ? spread[0] : fmax(spread[0], alone[0] / 2));

@@ -19,6 +19,7 @@ typedef struct fmm_state {
   int n_columns, gradient, threads;
   fmm_precision precision[FMM_N_PHASES];
   double tolerance;              /* accuracy that variants may exploit (Newton steps) */
+  double largest_density;        /* magnitude, for what is scaled to fit a float; 0: not known, nothing is scaled */
   const double *density;         /* planes [component*cols + column][sources.n] */
   double *potential;             /* planes [(output*(gradient?4:1) + k)*cols + column][targets.n], added to by U, W, down */
   double *up_equivalent;         /* [box][column][n]: upward equivalent densities, written by up */

@@ -20,18 +20,31 @@ static double half_width(int64_t n, const double *points, int64_t m, const doubl
   return side > 0 && isfinite(side) ? side / 2 : 1;
 }
 
+/* The largest inverse length among parameters, in units of half the bounding cube's side. */
+static double largest_decay(const fmm_pair_info *info, const double *params) {
+  double decay = 0;
+  for (int i = 0; i < info->n_params; i++)
+    if (info->params[i].length_power < 0) decay = fmax(decay, pow(params[i], -1.0 / info->params[i].length_power));
+  return decay;
+}
+
+/* In the same units: from one point to the next where they fill the cube, or, of targets of their own, as far as there is. */
+static double farthest_source(int64_t n, int own_targets) { return own_targets ? 2 * sqrt(3) : 2 / cbrt((double)n); }
+
 void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
                           const double *sources, int64_t n_targets, const double *targets, int threads) {
   *search = (fmm_order_search){.options = options, .pair = pair, .half_width = 1, .margin = targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN,
                                .n_points = n_sources > n_targets ? n_sources : n_targets, .threads = threads, .kind = options->density_sign, .expected_error = NAN};
   memcpy(search->params, params, sizeof search->params);
   search->cancels = targets && options->density_sign == FMM_DENSITY_SIGNED;
+  if (!pair->info->has_degree) {
+    /* In units of half the bounding cube's side, so that nothing overflows on the way; see scale_units of setup.c. */
+    double a = 1 / half_width(n_sources, sources, targets ? n_targets : 0, targets);
+    for (int i = 0; i < pair->info->n_params; i++) search->params[i] *= pow(a, pair->info->params[i].length_power);
+    if (search->n_points > 0) search->steps = largest_decay(pair->info, search->params) * farthest_source(n_sources, targets != NULL);
+  }
   if (options->order) return;
   if (options->density_sign == FMM_DENSITY_SIGNED && fmm_points_are_regular(n_sources, sources, threads)) search->kind = FMM_DENSITY_SALT, search->cancels = 1;
-  if (pair->info->has_degree) return;
-  /* In units of half the bounding cube's side, so that nothing overflows on the way; see scale_units of setup.c. */
-  double a = 1 / half_width(n_sources, sources, targets ? n_targets : 0, targets);
-  for (int i = 0; i < pair->info->n_params; i++) search->params[i] *= pow(a, pair->info->params[i].length_power);
 }
 
 fmm_status fmm_order_first(fmm_order_search *s, int *order) {

@@ -14,6 +14,7 @@ typedef struct fmm_order_search {
   const fmm_pair *pair;
   double params[FMM_MAX_PARAMS], half_width, margin;
   int64_t n_points;
+  double steps;           /* targets' distances from the nearest sources, where points are spread evenly, as multiples of the length within which values die away; 0: they do not */
   int kind;               /* of densities, as fmm_order_for_tolerance takes it */
   int cancels;            /* densities of both signs at targets of their own or on points as regular as a lattice: results may be far smaller than what they are sums of */
   int threads;            /* to measure with; the order does not depend on it */

@@ -2,6 +2,7 @@
  * enqueued and return at once, so the driving thread is one of the team. What crosses the bus: densities (all GPU work), upward equivalents and
  * downward check potentials where a phase and its input are on different devices, potentials at the end. A phase may be split: the GPU takes the
  * first rows of its list. The order of the sums into every value is fixed by the assignment alone. */
+#include <math.h>
 #include <string.h>
 
 #include "plan.h"
@@ -169,9 +170,9 @@ static fmm_status start_host(fmm_setup *s, const fmm_call *call, fmm_trace *trac
   const int checks = on_cpu(s, FMM_PHASE_VLIST) || on_cpu(s, FMM_PHASE_XLIST) || on_cpu(s, FMM_PHASE_DOWN);
   const fmm_planes cleared[] = {{s->potential, s->n_result_planes, s->tree.targets.n}, {s->down_check, checks, (int64_t)expansion_values(s)}};
   double begin = fmm_now_s();
-  int finite = fmm_gather_densities(&s->tree.sources, s->n_density_planes, call->densities, s->density, 2, cleared, s->state.threads);
+  s->state.largest_density = fmm_gather_densities(&s->tree.sources, s->n_density_planes, call->densities, s->density, 2, cleared, s->state.threads);
   fmm_trace_add(trace, "cpu", "gather densities", begin, fmm_now_s());
-  return finite ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "a density is not finite");
+  return isfinite(s->state.largest_density) ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "a density is not finite");
 }
 
 static fmm_status dispatch(fmm_setup *s, fmm_call *call, fmm_trace *trace) {

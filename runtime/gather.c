@@ -2,6 +2,7 @@
  * phases and one after them: a team that sleeps takes some 30 microseconds to wake (16 cores), which in small evaluations is more than the work.
  * Merged points: densities are summed in ascending row order, results copied. */
 #include <math.h>
+#include <string.h>
 
 #include "tree.h"
 
@@ -21,13 +22,19 @@ static void gather_point(const fmm_points *p, int64_t i, int n_planes, const dou
   }
 }
 
+/* As an integer, whose order is that of magnitudes; what is not finite is above all that is. */
+static int64_t magnitude(double value) {
+  int64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits & INT64_MAX;
+}
+
 /* Densities are looked at in the order of the input, which brings them into the caches, in whose order they are not gathered. */
-int fmm_gather_densities(const fmm_points *p, int n_planes, const double *input, double *planes, int n_cleared, const fmm_planes *cleared, int threads) {
+double fmm_gather_densities(const fmm_points *p, int n_planes, const double *input, double *planes, int n_cleared, const fmm_planes *cleared, int threads) {
   const int64_t n_values = p->n_input * n_planes;
-  int64_t work = n_values;
-  int bad = 0;
+  int64_t work = n_values, most = 0;
   for (int c = 0; c < n_cleared; c++) work += cleared[c].n_planes * cleared[c].n;
-#pragma omp parallel num_threads(threads) reduction(| : bad) if (work > FMM_PARALLEL_MINIMUM)
+#pragma omp parallel num_threads(threads) reduction(max : most) if (work > FMM_PARALLEL_MINIMUM)
   {
     for (int c = 0; c < n_cleared; c++)
       for (int64_t plane = 0; plane < cleared[c].n_planes; plane++) {
@@ -35,11 +42,13 @@ int fmm_gather_densities(const fmm_points *p, int n_planes, const double *input,
         for (int64_t i = 0; i < cleared[c].n; i++) cleared[c].values[plane * cleared[c].n + i] = 0;
       }
 #pragma omp for schedule(static) nowait
-    for (int64_t i = 0; i < n_values; i++) bad |= !isfinite(input[i]);
+    for (int64_t i = 0; i < n_values; i++) most = magnitude(input[i]) > most ? magnitude(input[i]) : most;
 #pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < p->n; i++) gather_point(p, i, n_planes, input, planes);
   }
-  return !bad;
+  double largest;
+  memcpy(&largest, &most, sizeof largest);
+  return largest;
 }
 
 /* First of begin .. end - 1 with a value that is not finite, else end. */

@@ -1,10 +1,16 @@
 /* The arithmetic of each phase: what the options name, or what keeps the tolerance, of which the model chooses with the tree and the schedule. */
+#include <math.h>
+
 #include "plan.h"
 
 /* Single-precision pair sums with double accumulation carry about 1e-7 of the summed magnitudes, and a pair as near as they take at all up to 0.4
  * of the tolerance, twice that in derivatives (pair_sums_single.c): at 1e-6 potentials of molecules and salts err by 1e-7 to 4e-7 in direct sums, and gradients on a sphere, where one
- * near pair can outweigh all others, by up to 1.1e-6. */
-static int single_serves_pairs(const fmm_options *options) { return options->tolerance >= (options->gradient ? 1e-5 : 1e-6); }
+ * near pair can outweigh all others, by up to 1.1e-6. Values that die away within a length, as exponentials, err by the rounding of as many such lengths (20,000 random points,
+ * of which the few nearest pairs are all that is left: 1.2e-7, 1.6e-6 and 6.4e-6 at 37, 330 and 1,100 lengths between points): those of regular points by as many times 6e-8. */
+static int single_serves_pairs(const fmm_options *options, double steps) {
+  const double a_step = 2e-7;
+  return options->tolerance >= fmax(options->gradient ? 1e-5 : 1e-6, a_step * steps);
+}
 
 /* Densities of both signs cancel at targets of their own as far as one likes (with single precision, at 1e-6: around random charges 1.7e-6, around a neutral lattice 2e-2), and
  * on lattices (1.2e-6): there all is in double unless it is named (cancels). */
@@ -21,10 +27,10 @@ static void fill_set(fmm_precision_sets *sets, fmm_precision all, fmm_precision 
 
 /* Single precision comes first, as it is the faster but where a GPU sums pairs of leaves in both directions at once, which it does in double only: there
  * the model decides. */
-void fmm_choose_precisions(const fmm_options *options, int cancels, fmm_precision_sets *sets) {
+void fmm_choose_precisions(const fmm_options *options, int cancels, double steps, fmm_precision_sets *sets) {
   fmm_precision all = options->precision, vlist = single_serves_vlist(options) && !cancels ? FMM_PRECISION_SINGLE : FMM_PRECISION_DOUBLE;
   sets->n = 0;
   if (all == FMM_PRECISION_DOUBLE || all == FMM_PRECISION_SINGLE) return fill_set(sets, all, all);
-  if (all == FMM_PRECISION_MIXED || (single_serves_pairs(options) && !cancels)) fill_set(sets, FMM_PRECISION_MIXED, vlist);
+  if (all == FMM_PRECISION_MIXED || (single_serves_pairs(options, steps) && !cancels)) fill_set(sets, FMM_PRECISION_MIXED, vlist);
   if (all == FMM_PRECISION_AUTO) fill_set(sets, FMM_PRECISION_DOUBLE, vlist);
 }

@@ -86,8 +86,9 @@ void fmm_cluster_gather(const fmm_tree *tree, int32_t k, double *sources, int64_
 typedef struct fmm_planes { double *values; int64_t n_planes, n; } fmm_planes;
 
 /* Input row order -> sorted order, and zeros into what is cleared on the way (n_cleared may be 0), by one parallel region. planes: n_components*n_columns
- * planes of sources.n (plane k = component*n_columns + column). Returns whether all densities are finite; the planes are filled either way. */
-int fmm_gather_densities(const fmm_points *points, int n_planes, const double *input, double *planes, int n_cleared, const fmm_planes *cleared, int threads);
+ * planes of sources.n (plane k = component*n_columns + column). Returns the largest magnitude of a density: infinite or not a number where one is; the planes
+ * are filled either way. */
+double fmm_gather_densities(const fmm_points *points, int n_planes, const double *input, double *planes, int n_cleared, const fmm_planes *cleared, int threads);
 
 /* Rows of the caller's: output[row][k] = factor * planes[k][sorted point of the row], n_planes pointers of targets.n each. */
 typedef struct fmm_delivery { int n_planes; const double *const *planes; double factor; double *output; } fmm_delivery;

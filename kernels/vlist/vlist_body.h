@@ -13,11 +13,11 @@ typedef int64_t NAME(index) __attribute__((vector_size(32))), NAME(both_index) _
 typedef int32_t NAME(index) __attribute__((vector_size(16))), NAME(both_index) __attribute__((vector_size(32)));
 #endif
 
-static void NAME(load)(int n, const double *const child[8], void *points) {
+static void NAME(load)(int n, const double *const child[8], double factor, void *points) {
   REAL *out = points;
   for (int o = 0; o < 8; o++)
     if (child[o])
-      for (int i = 0; i < n; i++) out[8 * i + o] = (REAL)child[o][i];
+      for (int i = 0; i < n; i++) out[8 * i + o] = (REAL)(factor * child[o][i]);
     else
       for (int i = 0; i < n; i++) out[8 * i + o] = 0;
 }

@@ -7,6 +7,7 @@
  * Boxes without targets or whose parent has no row get zero, by the run that starts at row 0. Precision single: transforms and products in float (when that serves: runtime/precision.c).
  * Layout: points [parent][channel][surface point][octant], spectra [frequency of the slice][parent][channel][16]; channel = component*columns + column. */
 #include <omp.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/phase.h"
@@ -174,6 +175,14 @@ typedef struct task {
   char *expanded, *matrices, *scratch;
 } task;
 
+/* A power of two by which equivalent densities are multiplied to fit a float: of densities of about 1. Of doubles 1. */
+static double unit_of(const fmm_state *state) {
+  enum { MOST = 1000 };
+  if (!is_single(state) || !(state->largest_density > 0)) return 1;
+  const int exponent = ilogb(state->largest_density);
+  return ldexp(1, exponent > MOST ? -MOST : exponent < -MOST ? MOST : -exponent);
+}
+
 static void children_of(const fmm_tree *tree, int32_t parent, int32_t child[8]) {
   for (int o = 0; o < 8; o++) child[o] = -1;
   for (int32_t c = tree->first_child[parent]; c < tree->first_child[parent] + tree->n_children[parent]; c++) child[tree->octant[c]] = c;
@@ -183,6 +192,7 @@ static void load_source(const task *t, int64_t i) {
   const fmm_state *state = t->state;
   const fmm_operators *o = state->operators;
   size_t channel_bytes = (size_t)o->n_surface * 8 * t->w->kernels->real_bytes;
+  const double unit = unit_of(state);
   int32_t child[8];
   children_of(state->tree, t->w->source[t->s->source_begin + i], child);
   for (int channel = 0; channel < t->w->channels; channel++) {
@@ -191,7 +201,7 @@ static void load_source(const task *t, int64_t i) {
     for (int k = 0; k < 8; k++)
       from[k] = child[k] < 0 || state->tree->source_end[child[k]] == state->tree->source_begin[child[k]] ? NULL
                 : state->up_equivalent + ((int64_t)child[k] * state->n_columns + column) * o->n + (int64_t)component * o->n_surface;
-    t->w->kernels->load(o->n_surface, from, t->w->source_points + (size_t)i * points_bytes(state, t->w) + (size_t)channel * channel_bytes);
+    t->w->kernels->load(o->n_surface, from, unit, t->w->source_points + (size_t)i * points_bytes(state, t->w) + (size_t)channel * channel_bytes);
   }
 }
 
@@ -201,7 +211,7 @@ static void save_target(const task *t, int64_t row) {
   const char *points = t->w->target_points + (size_t)(row - t->s->row_begin) * points_bytes(state, t->w);
   size_t channel_bytes = (size_t)o->n_surface * 8 * t->w->kernels->real_bytes;
   int32_t child[8], parent = state->lists->v.row[row];
-  double factor = fmm_operators_scale(o, fmm_half_width(state->tree, state->tree->level[parent] + 1));
+  double factor = fmm_operators_scale(o, fmm_half_width(state->tree, state->tree->level[parent] + 1)) / unit_of(state);
   children_of(state->tree, parent, child);
   for (int channel = 0; channel < t->w->channels; channel++) {
     double *to[8];

@@ -144,6 +144,7 @@ transform transform_of(const fmm_gpu_plan *p) {
   a.grid_surface = p->d_grid_surface;
   a.twiddle = p->d_twiddle;
   a.degree = p->d_degree_out;
+  a.unit = p->v_single ? p->d_scale : NULL;
   a.partial = p->d_v_partial;
   a.order = p->order, a.n_surface = p->n_surface, a.n = p->n, a.columns = p->columns, a.components = p->equivalents;
   return a;

@@ -45,7 +45,7 @@ typedef struct fmm_vlist_kernels {
   size_t real_bytes;
   int padded;                /* reals of a padded row of 27, 28 or 32 */
   /* Eight boxes' values to [point][octant] (NULL: zeros) and back; factor multiplies on the way back, which overwrites. */
-  void (*load)(int n, const double *const child[8], void *points);
+  void (*load)(int n, const double *const child[8], double factor, void *points);
   void (*save)(int n, const void *points, double factor, double *const child[8]);
   /* Slice kz of a parent's transform: points [n_surface][8] -> spectrum value (kx, ky) at out + (kx*grid + ky)*stride reals; for kz = 0 only kx < p. */
   void (*forward)(const fmm_vlist_shape *s, const void *points, int kz, void *out, int64_t stride, void *scratch);

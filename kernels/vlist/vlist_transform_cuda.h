@@ -18,12 +18,15 @@ struct transform {
   const int32_t *child;                     /* 8 a slot or row */
   const int16_t *grid_surface;
   const double *twiddle, *degree;
+  const double *unit;                       /* of densities and its inverse, that spectra fit a float; NULL: 1 */
   double *partial;                          /* [row][child][column and component][surface point] between slabs; NULL when there is one */
   void *spectrum;                           /* C */
   int64_t slots;                            /* pitch of the spectrum in slots or rows */
   int64_t first;                            /* first slot or row handled */
   int order, n_surface, n, columns, components, kz_begin, kz_end, children;
 };
+
+__device__ __forceinline__ double unit_of(const transform &a, int inverse) { return a.unit ? a.unit[inverse] : 1; }
 
 __device__ __forceinline__ double2 widen(double2 v) { return v; }
 __device__ __forceinline__ double2 widen(float2 v) { return make_double2(v.x, v.y); }
@@ -55,9 +58,10 @@ __global__ void __launch_bounds__(TRANSFORM_THREADS) forward(const transform a) 
   double2 *w = (double2 *)shared, *plane = w + L, *lines = plane + p * p * C; /* e^{-2 pi i j / L}; [x][y][c]; [x][ky][c] */
   double *in = (double *)(lines + p * L * C);                                    /* [c][surface point] */
   for (int j = threadIdx.x; j < L; j += blockDim.x) w[j] = make_double2(a.twiddle[2 * j], -a.twiddle[2 * j + 1]);
+  const double unit = unit_of(a, 0);
   for (int i = threadIdx.x; i < C * a.n_surface; i += blockDim.x) {
     int c = i / a.n_surface, s = i - c * a.n_surface, box = a.child[slot * 8 + first_child + c];
-    in[i] = box >= 0 ? a.equivalent[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] : 0;
+    in[i] = box >= 0 ? unit * a.equivalent[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] : 0;
   }
   __syncthreads();
   for (int i = threadIdx.x; i < p * p * C; i += blockDim.x) {
@@ -161,7 +165,7 @@ __global__ void __launch_bounds__(TRANSFORM_THREADS) inverse(const transform a) 
   for (int i = threadIdx.x; i < C * a.n_surface; i += blockDim.x) {
     int c = i / a.n_surface, s = i - c * a.n_surface, box = a.child[row * 8 + first_child + c];
     if (a.kz_end < p) partial[c * next_child + s] = sum_of[i];
-    else if (box >= 0) a.check[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] += a.degree[box] * sum_of[i];
+    else if (box >= 0) a.check[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] += unit_of(a, 1) * a.degree[box] * sum_of[i];
   }
 }
 
@@ -212,9 +216,10 @@ __global__ void __launch_bounds__(fixed<P, C>::THREADS) forward_fixed(const tran
   const int box = a.child[slot * 8 + c];
   const bool writes = in_use<C>(existing_children(box), c);
   for (int j = threadIdx.x; j < L; j += THREADS) w[j] = make_double2(a.twiddle[2 * j], a.twiddle[2 * j + 1]);
+  const double unit = unit_of(a, 0);
   for (int i = threadIdx.x; i < P * P * P * 8; i += THREADS) { /* i % 8 is c: THREADS is a multiple of 8 */
     int s = a.grid_surface[i / 8];
-    in[i] = box >= 0 && s >= 0 ? a.equivalent[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] : 0;
+    in[i] = box >= 0 && s >= 0 ? unit * a.equivalent[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] : 0;
   }
   __syncthreads();
   for (int kz = a.kz_begin; kz < a.kz_end; kz++) {
@@ -299,7 +304,7 @@ __global__ void __launch_bounds__(fixed<P, C>::THREADS, P <= 6 ? 4 : P <= 8 ? 2 
   }
   if (line >= P || box < 0) return;
   double *partial = a.partial + ((row * 8 + c) * a.columns * a.components + blockIdx.y) * a.n_surface;
-  double *check = a.check + ((int64_t)box * a.columns + column) * a.n + component * a.n_surface, degree = a.degree[box];
+  double *check = a.check + ((int64_t)box * a.columns + column) * a.n + component * a.n_surface, degree = unit_of(a, 1) * a.degree[box];
   for (int y = half * HALF; y < (half ? P : HALF); y++) {
     double sum_of[P]; /* all z */
     const int16_t *surface = a.grid_surface + (line * P + y) * P;

@@ -204,7 +204,7 @@ struct fmm_gpu_plan {
   /* state */
   double *d_density_input, *d_density; /* input layout; planes */
   unsigned long long *d_report, *report; /* of this execution, by integer minima, all ones: nothing; on the device, and its copy in the stage */
-  double *d_scale;                   /* power of two that takes it to about 1, and its inverse: densities in float */
+  double *d_scale;                   /* power of two that takes it to about 1, and its inverse: densities and spectra in float */
   double *d_result;                  /* potentials by the caller's rows, on their way to page-locked arrays of the caller's; NULL with gradients */
   double *d_near, *d_far;            /* potentials of U, W and of down; planes */
   double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n] */

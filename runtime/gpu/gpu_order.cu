@@ -161,7 +161,7 @@ unsigned blocks_of(int64_t n) { return (unsigned)((n + THREADS - 1) / THREADS); 
 
 /* Whether some sums are in float: then densities are scaled. */
 static int has_single(const fmm_gpu_plan *p) {
-  int single = 0;
+  int single = p->v_single;
   for (int i = 0; i < FMM_N_SUMS; i++) single |= p->sums[i].row_tile && p->sums[i].single;
   return single;
 }

@@ -162,7 +162,7 @@ static void coincident_points_are_merged_where_a_finest_cell_is_overfull(void **
   assert_int_equal(t.n_clusters, 0);
   double *density = malloc(n * sizeof *density), *plane = malloc(n * sizeof *plane), *back = malloc(n * sizeof *back), sum = 0;
   for (int64_t i = 0; i < n; i++) density[i] = 1;
-  assert_true(fmm_gather_densities(&t.sources, 1, density, plane, 0, NULL, 2));
+  assert_true(fmm_gather_densities(&t.sources, 1, density, plane, 0, NULL, 2) == 1);
   for (int64_t i = 0; i < t.sources.n; i++) sum += plane[i];
   assert_true(sum == n);
   const double *const planes[] = {plane};

@@ -88,6 +88,29 @@ static void executions_repeat_bit_by_bit(void **context) {
   release(&p);
 }
 
+/* Powers of two change no digit, on any device, in single precision too. */
+static void densities_of_any_size_give_the_same_digits(void **context) {
+  static const int exponents[] = {-200, -130, 125, 200};
+  problem p;
+  make(&p, "laplace", "plummer", "signed", 20000, 1e-6, 0);
+  double *before = values_of(p.n);
+  p.options.precision = FMM_PRECISION_MIXED;
+  for (int i = 1; i < N_SCHEDULES; i++) {
+    plan_for(&p, schedules[i]);
+    execute(&p);
+    memcpy(before, p.potential, sizeof(double) * (size_t)p.n);
+    for (size_t k = 0; k < sizeof exponents / sizeof *exponents; k++) {
+      for (int j = 0; j < p.n; j++) p.densities[j] = ldexp(p.densities[j], exponents[k]);
+      execute(&p);
+      for (int j = 0; j < p.n; j++)
+        if (p.potential[j] != ldexp(before[j], exponents[k])) fail_msg("schedule %d, densities times 2^%d: row %d is %g for %g", (int)schedules[i], exponents[k], j, p.potential[j], ldexp(before[j], exponents[k]));
+      for (int j = 0; j < p.n; j++) p.densities[j] = ldexp(p.densities[j], -exponents[k]);
+    }
+  }
+  FMM_FREE(&before);
+  release(&p);
+}
+
 /* Columns in one pass against each column alone: the same sums in another order, its rounding amplified by the check-to-equivalent inverses: a tenth of the
  * tolerance at most. */
 static void columns_in_one_pass_match_single_ones(void **context) {
@@ -234,6 +257,7 @@ int main(void) {
       cmocka_unit_test(gradients_on_every_schedule),
       cmocka_unit_test(executions_repeat_bit_by_bit),
       cmocka_unit_test(columns_in_one_pass_match_single_ones),
+      cmocka_unit_test(densities_of_any_size_give_the_same_digits),
       cmocka_unit_test(in_hybrid1_both_devices_work_at_once),
       cmocka_unit_test(a_part_of_the_device_gives_the_same_bits),
       cmocka_unit_test(plans_run_in_several_threads_at_once),
