@@ -6,7 +6,7 @@
 
 #include "tree.h"
 
-enum { PART = 1024 }; /* points whose loops are one call */
+enum { PART = 128 }; /* points that a thread looks at or delivers at once */
 
 static int64_t parts_of(const fmm_points *p) { return (p->n + PART - 1) / PART; }
 static int64_t end_of(const fmm_points *p, int64_t part) { return (part + 1) * PART < p->n ? (part + 1) * PART : p->n; }
