@@ -39,6 +39,13 @@ static inline fmm_precision fmm_surface_precision(const fmm_state *state, fmm_ph
 }
 static inline double fmm_surface_tolerance(const fmm_state *state) { return fmm_cheap_surface_sums(state) ? state->tolerance : 0; }
 
+/* Whether columns are evaluated in units of their own (runtime/column_units.h): both devices ask. */
+static inline int fmm_scales_columns(int n_columns, const fmm_precision precision[FMM_N_PHASES]) {
+  int single = 0;
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) single |= precision[phase] != FMM_PRECISION_DOUBLE;
+  return n_columns > 1 && single;
+}
+
 typedef struct fmm_phase_impl {
   fmm_phase phase;
   fmm_device device;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "column_units.h"
 #include "plan.h"
 
 const fmm_phase_impl *const fmm_cpu_phases[FMM_N_PHASES] = {&fmm_up_cpu, &fmm_ulist_cpu, &fmm_vlist_cpu, &fmm_wlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu};
@@ -171,6 +172,11 @@ static fmm_status start_host(fmm_setup *s, const fmm_call *call, fmm_trace *trac
   const fmm_planes cleared[] = {{s->potential, s->n_result_planes, s->tree.targets.n}, {s->down_check, checks, (int64_t)expansion_values(s)}};
   double begin = fmm_now_s();
   s->state.largest_density = fmm_gather_densities(&s->tree.sources, s->n_density_planes, call->densities, s->density, 2, cleared, s->state.threads);
+  if (s->column_exponent && isfinite(s->state.largest_density)) {
+    fmm_column_exponents(s->density, s->n_density_planes, s->tree.sources.n, s->state.n_columns, s->column_exponent, s->state.threads);
+    fmm_scale_columns(s->density, s->n_density_planes, s->tree.sources.n, s->state.n_columns, s->column_exponent, -1, s->state.threads);
+    s->state.largest_density = 1;
+  }
   fmm_trace_add(trace, "cpu", "gather densities", begin, fmm_now_s());
   return isfinite(s->state.largest_density) ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "a density is not finite");
 }

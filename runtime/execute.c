@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "column_units.h"
 #include "plan.h"
 
 /* First row with a density that is not finite, or -1. Rows are cut evenly; the smallest row wins, whatever the threads. */
@@ -42,6 +43,7 @@ static fmm_status check_call(const fmm_plan *plan, const double *densities, cons
 static fmm_status scatter(const fmm_plan *plan, double *potential, double *gradient) {
   const fmm_setup *s = plan->setup;
   const fmm_points *targets = &s->tree.targets;
+  if (s->column_exponent) fmm_scale_columns(s->potential, s->n_result_planes, targets->n, s->state.n_columns, s->column_exponent, 1, plan->threads);
   const int values = s->state.pair->info->outputs * s->state.n_columns;
   const fmm_delivery deliveries[] = {{values, s->potential_plane, s->factor, potential}, {3 * values, s->gradient_plane, s->gradient_factor, gradient}};
   const int64_t bad = fmm_scatter_results(targets, gradient ? 2 : 1, deliveries, plan->threads);

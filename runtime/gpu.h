@@ -6,6 +6,7 @@
  * All calls between begin and finish return at once: work is enqueued on the plan's streams, copies are from and to pinned memory; `finish`
  * (and `wait`, for one fetched array) is where the host waits. Phases that depend on each other (up -> V, W; V, X -> down) are ordered by
  * events inside; only what crosses the bus must be asked for with send and fetch.
+ * Densities are in the caller's units and results come in them. What is fetched or sent is in those of its column, where columns have units of their own (runtime/column_units.h).
  * A plan is used by one thread at a time; different plans by different threads at once.
  * Errors: FMM_ERR_DEVICE (absent, failed), FMM_ERR_MEMORY (device memory or the cap is not enough; says how much was needed). */
 #ifndef FMM_GPU_H

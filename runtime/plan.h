@@ -50,6 +50,7 @@ typedef struct fmm_setup {
   int far_field;                       /* nonzero: some V, W or X pair exists; else there are no operators and only U runs */
   double expected_error;               /* of the order chosen; NaN when none was */
   int n_density_planes, n_result_planes;
+  int *column_exponent;                /* of this evaluation (column_units.h); NULL where columns are not scaled */
   double part_s[FMM_N_SETUP_PARTS];
   fmm_plan_info info;
 } fmm_setup;

@@ -67,6 +67,8 @@ static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan) {
                          .tolerance = plan->options.tolerance, .density = s->density, .potential = s->potential,
                          .up_equivalent = s->up_equivalent, .down_check = s->down_check, .down_equivalent = s->down_equivalent};
   memcpy(s->state.precision, s->assignment.precision, sizeof s->state.precision);
+  FMM_FREE(&s->column_exponent); /* of a schedule that could not be kept */
+  if (!is_all_on_gpu(s) && fmm_scales_columns(s->state.n_columns, s->state.precision)) FMM_TRY(FMM_ALLOCATE(&s->column_exponent, s->state.n_columns, "units of columns"));
   return reserve_workspaces(s);
 }
 
@@ -280,6 +282,7 @@ void fmm_setup_destroy(fmm_setup **setup) {
   fmm_setup_gpu_destroy(s);
   release_state(s);
   FMM_FREE(&s->potential_plane);
+  FMM_FREE(&s->column_exponent);
   FMM_FREE(&s->gradient_plane);
   FMM_FREE(&s->density);
   FMM_FREE(&s->potential);

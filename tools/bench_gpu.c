@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/column_units.h"
 #include "runtime/direct.h"
 #include "runtime/generate.h"
 #include "runtime/gpu.h"
@@ -241,6 +242,13 @@ static fmm_status check(bench *b) {
   for (int i = 0; i < FMM_N_PHASES; i++) FMM_TRY(fmm_gpu_run(b->plan, order_of_run[i], 0, rows_of(b, order_of_run[i])));
   FMM_TRY(fmm_gpu_fetch(b->plan, FMM_GPU_POTENTIAL, fetched));
   FMM_TRY(fmm_gpu_finish(b->plan));
+  if (fmm_scales_columns(b->columns, b->state.precision)) { /* what is fetched is in the columns' units */
+    int *exponent = NULL;
+    FMM_TRY(FMM_ALLOCATE(&exponent, b->columns, "units of columns"));
+    fmm_column_exponents(b->planes, b->pair->info->components * b->columns, b->tree.sources.n, b->columns, exponent, b->threads);
+    fmm_scale_columns(fetched, values * b->columns, n, b->columns, exponent, 1, b->threads);
+    FMM_FREE(&exponent);
+  }
   for (int64_t i = 0; i < samples; i++) at[3 * i] = b->tree.targets.x[rows[i]], at[3 * i + 1] = b->tree.targets.y[rows[i]], at[3 * i + 2] = b->tree.targets.z[rows[i]];
   fmm_direct_case what = {.pair = b->pair, .params = b->params, .n_columns = b->columns, .gradient = b->gradient, .n_sources = b->tree.sources.n,
                           .x = b->tree.sources.x, .y = b->tree.sources.y, .z = b->tree.sources.z, .density = b->planes, .density_stride = b->tree.sources.n};

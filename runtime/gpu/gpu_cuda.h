@@ -205,6 +205,8 @@ struct fmm_gpu_plan {
   double *d_density_input, *d_density; /* input layout; planes */
   unsigned long long *d_report, *report; /* of this execution, by integer minima, all ones: nothing; on the device, and its copy in the stage */
   double *d_scale;                   /* power of two that takes it to about 1, and its inverse: densities and spectra in float */
+  unsigned *d_column_largest;        /* high words of columns' largest magnitudes, and the powers of two that take them to about 1, with their inverses; */
+  double *d_column_unit;             /* NULL where columns are not scaled */
   double *d_result;                  /* potentials by the caller's rows, on their way to page-locked arrays of the caller's; NULL with gradients */
   double *d_near, *d_far;            /* potentials of U, W and of down; planes */
   double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n] */

@@ -62,6 +62,31 @@ __global__ void make_scale(const unsigned long long *report, double *scale) {
   scale[1] = exp2((double)exponent);
 }
 
+/* Columns in units of their own (runtime/column_units.h): the high word of the largest magnitude of each, whose order is that of magnitudes. Planes of n, plane k of column k % columns. */
+__global__ void weigh_columns(int64_t n, int columns, const double *planes, unsigned *largest) {
+  const double *plane = planes + blockIdx.y * n;
+  unsigned size = 0;
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS) size = max(size, (unsigned)__double2hiint(fabs(plane[i])));
+  for (int step = 16; step; step >>= 1) size = max(size, __shfl_xor_sync(0xffffffffu, size, step));
+  if (threadIdx.x % 32 == 0) atomicMax(largest + blockIdx.y % columns, size);
+}
+
+/* unit: of each column the power of two that takes it to between 1 and 2, then their inverses; scale as of densities of about 1. */
+__global__ void make_units(int columns, const unsigned *largest, double *unit, double *scale) {
+  const int column = blockIdx.x * THREADS + threadIdx.x;
+  if (column == 0) scale[0] = scale[1] = 1;
+  if (column >= columns) return;
+  int exponent = (int)(largest[column] >> 20) - 1023;
+  exponent = exponent < -1000 ? -1000 : exponent > 1000 ? 1000 : exponent;
+  unit[column] = exp2(-(double)exponent);
+  unit[columns + column] = exp2((double)exponent);
+}
+
+__global__ void scale_columns(int64_t n, int columns, const double *unit, double *planes) {
+  double *plane = planes + blockIdx.y * n;
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS) plane[i] *= unit[blockIdx.y % columns];
+}
+
 struct results {
   int64_t rows, n;           /* rows in the caller's order; n unique targets */
   const int64_t *position;   /* of a row: its target */
@@ -69,11 +94,13 @@ struct results {
   int outputs, derivatives, columns;
   const double *near, *far;
   double factor, gradient_factor;
+  const double *unit;        /* that a column's values are multiplied by, too; NULL: none */
   unsigned long long *report;
 };
 __device__ __forceinline__ double result_of(const results &a, int64_t i, int output, int k, int column) {
   int64_t plane = ((int64_t)(output * a.derivatives + k) * a.columns + column) * a.n + i;
-  return (k ? a.gradient_factor : a.factor) * (a.near[plane] + a.far[plane]);
+  const double value = (k ? a.gradient_factor : a.factor) * (a.near[plane] + a.far[plane]);
+  return a.unit ? value * a.unit[column] : value;
 }
 
 /* The first row with a result that is not finite, before anything is written: by targets as they are sorted, whose rows are looked up where needed. sum: potentials
@@ -182,15 +209,29 @@ cudaError_t fmm_cuda_scatter(const fmm_gpu_plan *p, int64_t begin, int64_t end, 
   return cudaGetLastError();
 }
 
+static cudaError_t scale_all_columns(const fmm_gpu_plan *p, cudaStream_t stream) {
+  enum { BLOCKS = 64 };
+  const unsigned planes = (unsigned)(p->components * p->columns), blocks = blocks_of(p->n_sources) < BLOCKS ? blocks_of(p->n_sources) : BLOCKS;
+  cudaError_t error = cudaMemsetAsync(p->d_column_largest, 0, (size_t)p->columns * sizeof *p->d_column_largest, stream);
+  if (error != cudaSuccess) return error;
+  weigh_columns<<<dim3(blocks, planes), THREADS, 0, stream>>>(p->n_sources, p->columns, p->d_density, p->d_column_largest);
+  make_units<<<blocks_of(p->columns), THREADS, 0, stream>>>(p->columns, p->d_column_largest, p->d_column_unit, p->d_scale);
+  scale_columns<<<dim3(blocks, planes), THREADS, 0, stream>>>(p->n_sources, p->columns, p->d_column_unit, p->d_density);
+  return cudaGetLastError();
+}
+
 cudaError_t fmm_cuda_scale(const fmm_gpu_plan *p, cudaStream_t stream) {
-  if (p->n_sources == 0 || !has_single(p)) return cudaSuccess;
+  if (p->n_sources == 0) return cudaSuccess;
+  if (p->d_column_unit) return scale_all_columns(p, stream);
+  if (!has_single(p)) return cudaSuccess;
   make_scale<<<1, 1, 0, stream>>>(p->d_report, p->d_scale);
   return cudaGetLastError();
 }
 
 static results results_of(const fmm_gpu_plan *p) {
   return results{p->n_input_targets, p->n_targets, p->d_target_position, p->d_target_row, p->merged_targets ? p->d_target_first : NULL, p->outputs, p->gradient ? 4 : 1,
-                 p->columns, p->d_near, p->d_far, p->results.factor, p->results.gradient_factor, p->d_report};
+                 p->columns, p->d_near, p->d_far, p->results.factor, p->results.gradient_factor,
+                 p->d_column_unit ? p->d_column_unit + p->columns : NULL, p->d_report};
 }
 
 cudaError_t fmm_cuda_inspect(const fmm_gpu_plan *p, int place, cudaStream_t stream) {

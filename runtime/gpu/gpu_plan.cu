@@ -39,6 +39,10 @@ void layout_points(fmm_gpu_plan *p, arena *a) {
   take(a, &p->d_report, FMM_CUDA_N_REPORT);
   take(a, &p->d_tiny, 1);
   take(a, &p->d_scale, 2);
+  if (fmm_scales_columns(p->columns, p->precision)) {
+    take(a, &p->d_column_largest, p->columns);
+    take(a, &p->d_column_unit, 2 * p->columns);
+  }
   if (p->results_to_host && !p->gradient) take(a, &p->d_result, p->n_input_targets * p->outputs * p->columns);
   take(a, &p->d_near, p->n_targets * p->values * p->columns);
   take(a, &p->d_far, p->n_targets * p->values * p->columns);

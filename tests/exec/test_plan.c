@@ -5,57 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "runtime/generate.h"
+#include "plan_error.h"
 #include "runtime/memory.h"
 #include "runtime/plan.h"
-
-static fmm_options defaults(double tolerance) {
-  fmm_options o;
-  assert_ok(fmm_options_init(&o));
-  o.tolerance = tolerance;
-  return o;
-}
-
-static double relative_l2(int64_t n, const double *a, const double *b) {
-  double e = 0, f = 0, largest = 0; /* scaled: values of 1e+-150 must not overflow when squared */
-  for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs(b[i]));
-  if (largest == 0) largest = 1;
-  for (int64_t i = 0; i < n; i++) {
-    if (!isfinite(a[i])) return INFINITY;
-    e += (a[i] - b[i]) / largest * ((a[i] - b[i]) / largest), f += b[i] / largest * (b[i] / largest);
-  }
-  return f > 0 ? sqrt(e / f) : sqrt(e);
-}
-
-/* Error of potential and, where the options want it, gradient at up to 1,000 rows; densities seeded. */
-static double error_of(const fmm_options *o, int64_t n, const double *points, int64_t m, const double *targets) {
-  fmm_plan *plan = NULL;
-  int64_t n_targets = targets ? m : n, rows = n_targets < 1000 ? n_targets : 1000;
-  double *density = malloc((size_t)(n + 1) * 8), *p = malloc((size_t)(n_targets + 1) * 8), *g = malloc((size_t)(n_targets + 1) * 24);
-  double *pd = malloc((size_t)(rows + 1) * 8), *gd = malloc((size_t)(rows + 1) * 24);
-  int64_t *row = malloc((size_t)(rows + 1) * 8);
-  assert_ok(fmm_generate_densities("signed", n, 5, density, 2));
-  assert_ok(fmm_plan_create(&plan, o));
-  assert_ok(fmm_plan_set_points(plan, n, points, NULL, m, targets));
-  assert_ok(fmm_plan_execute(plan, density, p, o->gradient ? g : NULL));
-  for (int64_t i = 0; i < rows; i++) row[i] = i * (n_targets / (rows ? rows : 1));
-  assert_ok(fmm_plan_direct(plan, density, rows, row, pd, o->gradient ? gd : NULL));
-  for (int64_t i = 0; i < rows; i++) {
-    p[i] = p[row[i]];
-    if (o->gradient) memmove(g + 3 * i, g + 3 * row[i], 24);
-  }
-  double error = relative_l2(rows, p, pd);
-  if (o->gradient) error = fmax(error, relative_l2(3 * rows, g, gd));
-  fmm_plan_destroy(&plan);
-  free(density), free(p), free(g), free(pd), free(gd), free(row);
-  return error;
-}
-
-static double worst_error(const fmm_options *options, int64_t n, const double *points, int64_t m, const double *targets) {
-  fmm_options o = *options;
-  o.gradient = 1;
-  return error_of(&o, n, points, m, targets);
-}
 
 static void tiny_numbers_of_points_are_exact(void **state) {
   double points[9] = {0, 0, 0, 1, 2, 3, -1, 0.5, 0.25};
@@ -128,59 +80,6 @@ static void extreme_units_keep_the_tolerance_of_kernels_with_a_length(void **sta
 static void check_error(const fmm_options *o, int64_t n, const double *p, int64_t m, const double *targets) {
   double e = worst_error(o, n, p, m, targets);
   if (!(e <= o->tolerance)) fail_msg("error %g, tolerance %g", e, o->tolerance);
-}
-
-static fmm_options yukawa_of(double lambda, double tolerance) {
-  fmm_options o = defaults(tolerance);
-  o.kernel = "yukawa", o.leaf_size = 60, o.n_params = 1, o.params[0] = (fmm_param){"lambda", lambda};
-  return o;
-}
-
-/* One point far away makes boxes of the length in K as fine as they come: orders were measured on coarser ones, where nothing is left of K (error 6e-2). */
-static void a_kernel_with_a_length_far_shorter_than_the_extent_keeps_the_tolerance(void **state) {
-  fill(0, 1, 0);
-  points[0] = 1e5, points[1] = 5e4, points[2] = 0;
-  for (int lambda = 8; lambda <= 30; lambda += 22) {
-    fmm_options o = yukawa_of(lambda, 1e-5);
-    check_error(&o, N, points, 0, NULL);
-  }
-}
-
-/* Coarse boxes see subnormal values, whose inverses were infinite; and single precision rounds e^-x by x roundings. */
-static void a_kernel_that_dies_away_between_points_keeps_the_tolerance(void **state) {
-  enum { M = 20000 };
-  double *x = malloc(3 * M * 8);
-  assert_ok(fmm_generate_points("uniform", M, 1, x, 2));
-  for (double lambda = 2000; lambda <= 54000; lambda *= 3) {
-    fmm_options o = yukawa_of(lambda, 1e-6);
-    double e = error_of(&o, M, x, 0, NULL);
-    if (!(e <= o.tolerance)) fail_msg("lambda %g: error %g", lambda, e);
-  }
-  free(x);
-}
-
-static void densities_of_any_size_give_the_same_digits(void **state) {
-  enum { M = 20000 };
-  static const int exponents[] = {-900, -200, -130, 125, 130, 900};
-  double *x = malloc(3 * M * 8), *density = malloc(M * 8), *first = malloc(M * 8), *p = malloc(M * 8);
-  fmm_options o = defaults(1e-6);
-  fmm_plan *plan = NULL;
-  o.leaf_size = 60, o.precision = FMM_PRECISION_MIXED;
-  assert_ok(fmm_generate_points("plummer", M, 3, x, 2));
-  assert_ok(fmm_generate_densities("signed", M, 5, density, 2));
-  assert_ok(fmm_plan_create(&plan, &o));
-  assert_ok(fmm_plan_set_points(plan, M, x, NULL, 0, NULL));
-  assert_int_equal(plan->setup->info.precision[FMM_PHASE_VLIST], FMM_PRECISION_SINGLE);
-  assert_ok(fmm_plan_execute(plan, density, first, NULL));
-  for (size_t k = 0; k < sizeof exponents / sizeof *exponents; k++) {
-    for (int i = 0; i < M; i++) density[i] = ldexp(density[i], exponents[k]);
-    assert_ok(fmm_plan_execute(plan, density, p, NULL));
-    for (int i = 0; i < M; i++)
-      if (p[i] != ldexp(first[i], exponents[k])) fail_msg("densities times 2^%d: row %d is %g for %g", exponents[k], i, p[i], ldexp(first[i], exponents[k]));
-    for (int i = 0; i < M; i++) density[i] = ldexp(density[i], -exponents[k]);
-  }
-  fmm_plan_destroy(&plan);
-  free(x), free(density), free(first), free(p);
 }
 
 static void targets_far_outside_the_sources_keep_the_tolerance(void **state) {
@@ -478,8 +377,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tiny_numbers_of_points_are_exact), cmocka_unit_test(no_sources_gives_zero_at_every_target),
       cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance), cmocka_unit_test(extreme_units_keep_the_tolerance_of_kernels_with_a_length),
-      cmocka_unit_test(a_kernel_with_a_length_far_shorter_than_the_extent_keeps_the_tolerance), cmocka_unit_test(a_kernel_that_dies_away_between_points_keeps_the_tolerance),
-      cmocka_unit_test(densities_of_any_size_give_the_same_digits),
       cmocka_unit_test(targets_far_outside_the_sources_keep_the_tolerance), cmocka_unit_test(zero_densities_give_zero),
       cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads), cmocka_unit_test(the_prediction_is_for_the_threads_that_are_taken),

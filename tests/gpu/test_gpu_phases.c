@@ -9,6 +9,7 @@
 
 #include "kernels/phase.h"
 #include "runtime/generate.h"
+#include "runtime/column_units.h"
 #include "runtime/gpu.h"
 #include "runtime/memory.h"
 
@@ -78,6 +79,8 @@ static void make_tree(fixture *f) {
   FMM_FREE(&targets);
 }
 
+enum { MOST_COLUMNS = 8 };
+
 static void make(fixture *f, const shape *q) {
   const fmm_pair *pair;
   *f = (fixture){.shape = q};
@@ -91,6 +94,10 @@ static void make(fixture *f, const shape *q) {
   f->input = values_of(planes * f->tree.sources.n_input, 3);
   f->density = values_of(planes * f->tree.sources.n, 0);
   fmm_gather_densities(&f->tree.sources, planes, f->input, f->density, 0, NULL, 1);
+  int exponent[MOST_COLUMNS]; /* columns as the GPU would scale them: what it fetches is in these units */
+  fmm_column_exponents(f->density, planes, f->tree.sources.n, q->columns, exponent, 1);
+  fmm_scale_columns(f->density, planes, f->tree.sources.n, q->columns, exponent, -1, 1);
+  for (int64_t i = 0; i < planes * f->tree.sources.n_input; i++) f->input[i] = ldexp(f->input[i], -exponent[i % q->columns]);
   f->up = values_of(f->n_boxes_values, 0);
   f->check = values_of(f->n_boxes_values, 0);
   f->down = values_of(f->n_boxes_values, 0);
