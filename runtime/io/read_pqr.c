@@ -1,26 +1,30 @@
 /* Reader of .pqr (molecules with charges): of every ATOM and HETATM record the last five blank-separated fields are x y z charge radius;
- * the fields before them vary between programs and are not looked at, nor are other records. Makes x y z charge.
+ * at least five come before them (record, number, atom, residue, its number). Those vary between programs and are only counted; other
+ * records are passed over. Makes x y z charge.
  * Reference: APBS, documentation of the PQR format. */
 #include <string.h>
 
 #include "number.h"
 #include "text.h"
 
-enum { TAIL = 5 };
+enum { HEAD = 5, TAIL = 5 };
 
 static int is_atom(fmm_view line) {
   size_t n = (size_t)(line.end - line.begin);
   return (n >= 4 && !memcmp(line.begin, "ATOM", 4)) || (n >= 6 && !memcmp(line.begin, "HETATM", 6));
 }
 
+/* Numbers of five digits touch the record's name: HETATM12345 is one field for two. */
+static int number_joined(fmm_view line) { return line.begin[0] == 'H' && line.begin[6] >= '0' && line.begin[6] <= '9'; }
+
 static fmm_status parse_atom(const fmm_lines *lines, double row[4]) {
   static const char *const names[TAIL] = {"x", "y", "z", "charge", "radius"};
   int64_t before = fmm_fields_count(lines->line, ' ') - TAIL;
   fmm_fields fields = fmm_fields_of(lines->line, ' ');
   fmm_view field;
-  if (before < 1)
-    return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: %lld fields; expected an atom's name and then x y z charge radius", lines->path,
-                    (long long)lines->number, (long long)(before + TAIL));
+  if (before + number_joined(lines->line) < HEAD)
+    return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: %lld fields; expected record, number, atom, residue and its number, then x y z charge radius, separated by blanks",
+                    lines->path, (long long)lines->number, (long long)(before + TAIL));
   for (int64_t i = -before; fmm_fields_next(&fields, &field); i++) {
     double value;
     if (i < 0) continue;
