@@ -150,6 +150,24 @@ fmm_status fmm_file_read_all(const char *path, char **text, size_t *length) {
 
 int fmm_file_readable(const char *path) { return access(path, R_OK) == 0; }
 
+/* ---- paths ---- */
+
+/* A path's directory ("." or up to the last slash); returns the name in it. */
+static const char *split(const char *path, char directory[PATH_MAX]) {
+  const char *slash = strrchr(path, '/');
+  snprintf(directory, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+  return slash ? slash + 1 : path;
+}
+
+int fmm_file_same(const char *path, const char *other) {
+  char directory[PATH_MAX], other_directory[PATH_MAX];
+  struct stat s, of_other;
+  int exists = stat(path, &s) == 0, other_exists = stat(other, &of_other) == 0;
+  if (exists != other_exists || (exists && !S_ISREG(s.st_mode))) return 0;
+  if (!exists && (strcmp(split(path, directory), split(other, other_directory)) || stat(directory, &s) || stat(other_directory, &of_other))) return 0;
+  return s.st_dev == of_other.st_dev && s.st_ino == of_other.st_ino;
+}
+
 /* ---- replacement ---- */
 
 static fmm_status write_failed(const char *path, const char *what) {
@@ -247,8 +265,7 @@ fmm_status fmm_replace_printf(fmm_replacement *r, const char *format, ...) {
 /* The rename itself must reach the disk; a directory that cannot be synced is no failure (some file systems refuse). */
 static void sync_directory(const char *target) {
   char directory[PATH_MAX];
-  const char *slash = strrchr(target, '/');
-  snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - target) + 1 : 1, slash ? target : ".");
+  split(target, directory);
   int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd >= 0) fsync(fd), close(fd);
 }

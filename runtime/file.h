@@ -46,6 +46,8 @@ fmm_status fmm_file_check_writable(const char *path);
 fmm_status fmm_file_make_parents(const char *path);
 /* Nonzero when path can be opened for reading. */
 int fmm_file_readable(const char *path);
+/* Nonzero when both name one file, links followed, or would once it is made. Devices and pipes lose nothing by that: 0. */
+int fmm_file_same(const char *path, const char *other);
 
 /* Removes the temporaries of replacements under way; async-signal-safe, for handlers that end the process. */
 void fmm_file_remove_temporaries(void);

@@ -68,6 +68,12 @@ enum { n_distributions = sizeof distributions / sizeof *distributions };
 const char *const fmm_distribution_names[] = {"uniform", "ellipsoid", "sphere", "plummer", NULL};
 const char *const fmm_density_names[] = {"unit", "signed", "ones", NULL};
 
+int fmm_is_density_name(const char *name) {
+  for (int i = 0; fmm_density_names[i]; i++)
+    if (!strcmp(name, fmm_density_names[i])) return 1;
+  return 0;
+}
+
 static fmm_status find_distribution(const char *name, const distribution **found) {
   for (int i = 0; i < n_distributions; i++)
     if (!strcmp(name, distributions[i].name)) return *found = &distributions[i], FMM_OK;

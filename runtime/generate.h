@@ -13,6 +13,7 @@
 
 extern const char *const fmm_distribution_names[]; /* NULL-terminated */
 extern const char *const fmm_density_names[];      /* "unit": uniform in [0,1); "signed": in [-0.5,0.5); "ones" */
+int fmm_is_density_name(const char *name);
 
 /* points: n x 3, row-major, of the caller. FMM_ERR_ARGUMENT when the distribution is not known. */
 fmm_status fmm_generate_points(const char *distribution, int64_t n, uint64_t seed, double *points, int threads);

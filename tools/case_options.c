@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/file.h"
+#include "runtime/generate.h"
 #include "runtime/io/number.h"
 #include "runtime/options.h"
 
@@ -63,6 +65,14 @@ fmm_status fmm_case_check(const fmm_case_options *o) {
   fmm_options options;
   FMM_TRY(fmm_case_to_options(o, &options));
   return fmm_options_check(&options); /* kernel, parameters: before points are read or a machine is measured */
+}
+
+fmm_status fmm_case_check_written(const fmm_case_options *o, const char *option, const char *path) {
+  const char *const read[] = {o->file, o->targets, o->densities && !fmm_is_density_name(o->densities) ? o->densities : NULL, o->profile};
+  for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+    if (read[i] && fmm_file_same(path, read[i]))
+      return FMM_FAIL(FMM_ERR_ARGUMENT, "--%s '%s' would replace '%s', which is read; name another file", option, path, read[i]);
+  return FMM_OK;
 }
 
 double fmm_case_tolerance(const fmm_case_options *o) { return !isnan(o->tolerance) ? o->tolerance : isnan(o->digits) ? 1e-6 : pow(10, -o->digits); }

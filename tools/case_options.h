@@ -29,6 +29,8 @@ extern const fmm_cli_option fmm_case_table[], fmm_plan_table[]; /* what is evalu
 void fmm_case_defaults(fmm_case_options *options);
 /* What no single option shows: FILE or --generate with --points, digits or tolerance. */
 fmm_status fmm_case_check(const fmm_case_options *options);
+/* Refuses to write --OPTION PATH over a file that is read. */
+fmm_status fmm_case_check_written(const fmm_case_options *options, const char *option, const char *path);
 /* The library's options for this case; columns and the sign of the densities are the caller's to add. Strings stay in `from`. */
 fmm_status fmm_case_to_options(const fmm_case_options *from, fmm_options *to);
 /* Asked relative error: 10^-digits, the tolerance, or 1e-6. */

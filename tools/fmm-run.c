@@ -30,12 +30,20 @@ static const fmm_cli cli = {
     "Sums f(x_i) = sum_j K(x_i, y_j) s(y_j) over the points of FILE (.pqr, .npy, .csv, .xyz) or of a generated case.",
     tables, offsetof(fmm_run_options, c) + offsetof(fmm_case_options, file), 1};
 
+static fmm_status check_written(const fmm_run_options *o) {
+  if (o->output) FMM_TRY(fmm_case_check_written(&o->c, "output", o->output));
+  if (o->trace) FMM_TRY(fmm_case_check_written(&o->c, "trace", o->trace));
+  if (o->output && o->trace && fmm_file_same(o->output, o->trace))
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "--output '%s' and --trace '%s' are one file; give each its own", o->output, o->trace);
+  if (o->output) FMM_TRY(fmm_output_check(o->output));
+  return o->trace ? fmm_file_check_writable(o->trace) : FMM_OK;
+}
+
 /* What can be refused before any work. */
 static fmm_status check(const fmm_run_options *o, int *threads) {
   FMM_TRY(fmm_case_check(&o->c));
   if (o->c.file) FMM_TRY(fmm_input_check_suffix(o->c.file));
-  if (o->output) FMM_TRY(fmm_output_check(o->output));
-  if (o->trace) FMM_TRY(fmm_file_check_writable(o->trace));
+  FMM_TRY(check_written(o));
   return fmm_cores_grant((int)o->c.threads, o->c.oversubscribe, threads);
 }
 

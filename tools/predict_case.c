@@ -6,12 +6,6 @@
 #include "runtime/generate.h"
 #include "runtime/io/input.h"
 
-static int is_generated_kind(const char *name) {
-  for (int i = 0; fmm_density_names[i]; i++)
-    if (!strcmp(name, fmm_density_names[i])) return 1;
-  return 0;
-}
-
 /* Columns and signs of a generated case's densities from a file. */
 static fmm_status read_densities(const char *path, fmm_case *c) {
   fmm_input in = {0};
@@ -35,7 +29,7 @@ static fmm_status name_case(const fmm_case_options *o, fmm_case *c) {
   c->columns = 1;
   c->densities_from = o->densities ? o->densities : "unit";
   c->in_phase = c->pair->components == 1 && strcmp(c->densities_from, "signed") != 0;
-  return is_generated_kind(c->densities_from) ? FMM_OK : read_densities(o->densities, c);
+  return fmm_is_density_name(c->densities_from) ? FMM_OK : read_densities(o->densities, c);
 }
 
 fmm_status fmm_predict_take_case(fmm_prediction_run *run) {

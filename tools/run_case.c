@@ -9,12 +9,6 @@
 #include "runtime/io/input.h"
 #include "runtime/memory.h"
 
-static int is_generated_kind(const char *name) {
-  for (int i = 0; fmm_density_names[i]; i++)
-    if (!strcmp(name, fmm_density_names[i])) return 1;
-  return 0;
-}
-
 static fmm_status generate_points(const fmm_case_options *o, int threads, fmm_case *c) {
   char name[32];
   c->n = o->points;
@@ -44,7 +38,7 @@ static fmm_status take_densities(const char *path, fmm_input *in, fmm_case *c) {
 static fmm_status other_densities(const fmm_case_options *o, int threads, fmm_case *c) {
   fmm_input in = {0};
   c->densities_from = o->densities;
-  if (is_generated_kind(o->densities)) return generate_densities(o->densities, o, threads, c);
+  if (fmm_is_density_name(o->densities)) return generate_densities(o->densities, o, threads, c);
   FMM_TRY(fmm_input_read_densities(o->densities, c->n, &in));
   fmm_status status = take_densities(o->densities, &in, c);
   fmm_input_free(&in);
@@ -101,7 +95,7 @@ static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
   if (c->pair->takes_normals)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "kernel %s takes a normal a source, which point files do not hold; call the library", c->pair->name);
   if (o->targets) FMM_TRY(fmm_input_check_suffix(o->targets));
-  if (o->densities && !is_generated_kind(o->densities)) FMM_TRY(fmm_input_check_suffix(o->densities));
+  if (o->densities && !fmm_is_density_name(o->densities)) FMM_TRY(fmm_input_check_suffix(o->densities));
   FMM_TRY(o->file ? read_points(o, c) : generate_points(o, threads, c));
   if (!c->densities && o->densities) FMM_TRY(other_densities(o, threads, c));
   else if (!c->densities) FMM_TRY(generate_densities(c->densities_from = "unit", o, threads, c));

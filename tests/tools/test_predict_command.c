@@ -149,6 +149,9 @@ static void impossible_requests_are_refused(void **state) {
   assert_refused(2, "", "--generate uniform --points 10 --targets t.npy", "--targets", "t.npy");
   assert_refused(3, "", "absent.npy", "absent.npy", "");
   assert_refused(2, "", "--generate uniform --points 10 --plot picture.png", "picture.png", ".svg");
+  write_text("p.csv", "0,0,0\n");
+  assert_int_equal(symlink("p.csv", "linked.svg"), 0);
+  assert_refused(2, "", "p.csv --plot linked.svg", "--plot 'linked.svg'", "'p.csv'");
   write_text("broken.json", "{\"schema\": 1");
   assert_refused(4, "", "--generate uniform --points 10 --machine broken.json", "broken.json", "damaged");
 }

@@ -233,6 +233,26 @@ static void an_existing_output_survives_every_failure(void **state) {
   assert_refused(6, "", "--generate uniform --points 10 --output missing/old.npy", "missing/old.npy", "directory");
 }
 
+/* By any name: the same path, another spelling, a link, one that is still to be made. */
+static void files_that_are_read_or_written_are_not_written_over(void **state) {
+  const char *const points = "0,0,0\n1,0,0\n";
+  write_text("same.csv", points);
+  write_text("d.csv", "1\n2\n");
+  assert_int_equal(symlink("same.csv", "linked.csv"), 0);
+  assert_refused(2, "", "same.csv --densities ones --output same.csv", "--output 'same.csv'", "another");
+  assert_refused(2, "", "same.csv --densities ones --output ./same.csv", "--output './same.csv'", "'same.csv'");
+  assert_refused(2, "", "same.csv --densities ones --output linked.csv", "'linked.csv'", "'same.csv'");
+  assert_refused(2, "", "same.csv --densities d.csv --output d.csv", "--output", "'d.csv'");
+  assert_refused(2, "", "same.csv --densities ones --targets d.csv --trace d.csv", "--trace", "'d.csv'");
+  assert_refused(2, "", "same.csv --densities ones --profile profile.json --trace profile.json", "--trace", "'profile.json'");
+  assert_refused(2, "", "same.csv --densities ones --output new.csv --trace ./new.csv", "--output 'new.csv'", "--trace './new.csv'");
+  assert_int_equal(files_beginning_with("new.csv"), 0);
+  assert_kept("same.csv", points);
+  assert_kept("d.csv", "1\n2\n");
+  write_text("ones", "");
+  run_well("same.csv --densities ones --trace ones -q"); /* the name of a density is no file */
+}
+
 /* BLAS waits for address space for ever, in calls and at the end of the process: it is asked for beforehand, and not waited for. 1 and 127: the OpenMP
  * runtime or the loader found none. Times are generous, for a busy machine. */
 static void with_little_address_space_it_ends_and_says_so(void **state) {
@@ -337,6 +357,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(a_gpu_schedule_without_a_gpu_ends_with_5),
                                      cmocka_unit_test(without_a_usable_gpu_auto_says_why_and_runs),
                                      cmocka_unit_test(an_existing_output_survives_every_failure),
+                                     cmocka_unit_test(files_that_are_read_or_written_are_not_written_over),
                                      cmocka_unit_test(with_little_address_space_it_ends_and_says_so),
                                      cmocka_unit_test(a_full_standard_output_ends_with_6),
                                      cmocka_unit_test(signals_end_with_130_and_143_and_leave_nothing),
