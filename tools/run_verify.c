@@ -131,17 +131,18 @@ static const char *overridden(const fmm_run *run) {
   return o->precision != FMM_PRECISION_AUTO && o->precision != FMM_PRECISION_DOUBLE ? "--precision" : NULL;
 }
 
-static void say_verdict(const fmm_run *run) {
-  const fmm_run_error *e = &run->error;
-  double tolerance = fmm_case_tolerance(&run->options.c);
-  if (run->options.quiet) return;
-  if (e->reachable > tolerance || e->gradient_reachable > tolerance)
-    fmm_cli_say("the densities cancel: in double precision the relative error cannot be below about %.1e, whatever is asked",
-                fmax(e->reachable, run->options.c.gradient ? e->gradient_reachable : 0));
+/* Why the error of the potential or the gradient is above the tolerance, if it is, and what to do. */
+static void say_verdict(const fmm_run *run, const char *of, double error, double reachable) {
+  double tolerance = fmm_case_tolerance(&run->options.c), expected = run->info.expected_error;
+  if (error <= tolerance) return;
+  if (reachable > tolerance)
+    fmm_cli_say("the densities cancel: in double precision rounding alone may leave a relative error of up to %.1e in the %s, whatever is asked", reachable, of);
   else if (overridden(run))
-    fmm_cli_say("the error is above the tolerance of %.1e; leave out %s, so that the plan chooses what the tolerance needs", tolerance, overridden(run));
+    fmm_cli_say("the error of the %s is above the tolerance of %.1e; leave out %s, so that the plan chooses what the tolerance needs", of, tolerance, overridden(run));
+  else if (expected > tolerance)
+    fmm_cli_say("the error of the %s is above the tolerance of %.1e, as was expected (up to %.1e); ask for fewer digits", of, tolerance, expected);
   else
-    fmm_cli_say("the error is above the tolerance of %.1e, by what the plan chose itself; ask for more digits, and please report this case", tolerance);
+    fmm_cli_say("the error of the %s is above the tolerance of %.1e, by what the plan chose itself; ask for more digits, and please report this case", of, tolerance);
 }
 
 fmm_status fmm_run_verify(fmm_run *run) {
@@ -154,7 +155,8 @@ fmm_status fmm_run_verify(fmm_run *run) {
   if (above_tolerance(run)) { /* the method's fault or the data's? */
     FMM_CHECK(sum_magnitudes(run, &r));
     compare(run, &r);
-    say_verdict(run);
+    if (!run->options.quiet) say_verdict(run, "potential", run->error.relative_l2, run->error.reachable);
+    if (!run->options.quiet && gradient) say_verdict(run, "gradient", run->error.gradient_relative_l2, run->error.gradient_reachable);
   } else
     run->error.reachable = run->error.gradient_reachable = NAN;
 done:
