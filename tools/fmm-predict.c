@@ -39,10 +39,20 @@ static fmm_status check(const fmm_predict_options *o) {
   return fmm_file_check_writable(o->plot);
 }
 
+/* Another machine: none of its hardware is here to ask. */
+static fmm_status load_machine(const fmm_predict_options *o, fmm_machine *machine) {
+  FMM_TRY(fmm_profile_load(o->machine, machine));
+  int cores = machine->device[FMM_DEVICE_CPU].units;
+  if (o->c.threads > cores && !o->c.oversubscribe)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "--threads %lld: the machine of '%s' has %d core%s; ask for at most %d, or allow more threads than cores (--oversubscribe)",
+                    (long long)o->c.threads, o->machine, cores, cores == 1 ? "" : "s", cores);
+  return FMM_OK;
+}
+
 static fmm_status take_machine(fmm_prediction_run *run) {
   const fmm_predict_options *o = &run->options;
   run->threads = (int)o->c.threads;
-  if (o->machine) return fmm_profile_load(o->machine, &run->machine);
+  if (o->machine) return load_machine(o, &run->machine);
   FMM_TRY(fmm_cores_grant((int)o->c.threads, o->c.oversubscribe, &run->threads));
   FMM_TRY(fmm_profile_obtain(o->c.profile, (int)o->c.gpu_sms, announce, NULL, run, &run->machine));
   return fmm_node_gpu(0, (int)o->c.gpu_sms, &run->machine); /* as a plan of this process will find it */

@@ -141,6 +141,11 @@ static void the_picture_is_one_whole_svg(void **state) {
   assert_refused(6, "", "--generate uniform --points 100 --plot /nonexistent/p.svg", "/nonexistent/p.svg", "");
 }
 
+static void more_threads_than_the_other_machine_has_are_refused_unless_allowed(void **state) {
+  assert_refused(2, "", "--generate uniform --points 1e6 --order 4 --threads 64 --machine '" FMM_TEST_MACHINES "/xeon16-h200.json'", "--threads 64", "16 cores");
+  run_well("--generate uniform --points 1e6 --order 4 --threads 64 --oversubscribe --machine '" FMM_TEST_MACHINES "/xeon16-h200.json' -q");
+}
+
 static void impossible_requests_are_refused(void **state) {
   assert_refused(2, "", "", "nothing to evaluate", "--generate");
   assert_refused(2, "", "--generate uniform --points 10 --machine a.json --profile b.json", "--machine", "--profile");
@@ -164,6 +169,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(a_file_without_densities_will_do),
                                      cmocka_unit_test(the_text_report_names_phases_schedules_and_memory),
                                      cmocka_unit_test(the_picture_is_one_whole_svg),
+                                     cmocka_unit_test(more_threads_than_the_other_machine_has_are_refused_unless_allowed),
                                      cmocka_unit_test(impossible_requests_are_refused)};
   if (argc < 3) return 2;
   command_path = realpath(argv[1], NULL), run_path = realpath(argv[2], NULL);
