@@ -28,13 +28,21 @@ fmm_status fmm_input_check_suffix(const char *path) {
   return find_reader(path, &read);
 }
 
+/* Value i of the table is not finite: where it stands, and what it is. */
+static fmm_status not_finite(const char *path, const fmm_table *t, int64_t coordinates, int64_t i) {
+  int64_t column = i % t->columns, densities = t->columns - coordinates;
+  char where[48], name[64] = "the density";
+  if (t->line_not_finite) snprintf(where, sizeof where, "%lld", (long long)t->line_not_finite);
+  else snprintf(where, sizeof where, " row %lld (from 0)", (long long)(i / t->columns));
+  if (column < coordinates) snprintf(name, sizeof name, "%c", 'x' + (int)column);
+  else if (densities > 1) snprintf(name, sizeof name, "density %lld of %lld", (long long)(column - coordinates + 1), (long long)densities);
+  return FMM_FAIL(FMM_ERR_INPUT, "%s:%s: %s is %g; coordinates and densities must be finite", path, where, name, t->values[i]);
+}
+
 static fmm_status check_finite(const char *path, const fmm_table *t, int64_t coordinates) {
   int64_t n = t->rows * t->columns;
   for (int64_t i = 0; i < n; i++)
-    if (!isfinite(t->values[i]))
-      return FMM_FAIL(FMM_ERR_INPUT, "%s: row %lld (from 0): %s in column %lld is %g; coordinates and densities must be finite", path,
-                      (long long)(i / t->columns), i % t->columns < coordinates ? "the coordinate" : "the density",
-                      (long long)(i % t->columns + 1), t->values[i]);
+    if (!isfinite(t->values[i])) return not_finite(path, t, coordinates, i);
   return FMM_OK;
 }
 

@@ -3,7 +3,7 @@
  *   .npy  float64 or float32, (n, 3 + k): x y z and k densities
  *   .csv  a line a point: x y z and k densities; optional header; commas, semicolons or blanks
  *   .xyz  number of points, comment, then [element] x y z and k densities a line
- * Every value is checked to be finite; the first row (from 0) that is not is named. Errors: FMM_ERR_INPUT (FMM_ERR_MEMORY).
+ * Every value is checked to be finite; the first that is not is named, with its line (its row from 0 in .npy). Errors: FMM_ERR_INPUT (FMM_ERR_MEMORY).
  * For kernels of several components the k columns are component-major: column component * columns + column. */
 #ifndef FMM_IO_INPUT_H
 #define FMM_IO_INPUT_H

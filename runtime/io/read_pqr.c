@@ -42,7 +42,7 @@ static fmm_status read_atoms(fmm_lines *lines, fmm_table *table) {
     if (!is_atom(lines->line)) continue;
     FMM_TRY(fmm_table_next_row(table, &row));
     FMM_TRY(parse_atom(lines, row));
-    table->rows++;
+    fmm_table_count_row(table, lines->number);
   }
   if (!table->rows) return FMM_FAIL(FMM_ERR_INPUT, "%s: no ATOM or HETATM record in its %lld lines", lines->path, (long long)lines->number);
   return FMM_OK;

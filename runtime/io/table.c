@@ -1,6 +1,7 @@
 /* A growing table of numbers: capacity doubles, so that reading is linear and a hostile first line reserves nothing. */
 #include "table.h"
 
+#include <math.h>
 #include <string.h>
 
 fmm_status fmm_table_next_row(fmm_table *table, double **row) {
@@ -15,6 +16,13 @@ fmm_status fmm_table_next_row(fmm_table *table, double **row) {
   }
   *row = table->values + used;
   return FMM_OK;
+}
+
+void fmm_table_count_row(fmm_table *table, int64_t line) {
+  const double *row = table->values + table->rows * table->columns;
+  for (int64_t j = 0; j < table->columns && !table->line_not_finite; j++)
+    if (!isfinite(row[j])) table->line_not_finite = line;
+  table->rows++;
 }
 
 void fmm_table_free(fmm_table *table) {

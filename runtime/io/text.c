@@ -94,7 +94,7 @@ fmm_status fmm_read_rows(fmm_lines *lines, char separator, int skip, int64_t mos
                       (long long)most_rows);
     FMM_TRY(fmm_table_next_row(table, &row));
     FMM_TRY(parse_row(lines, separator, skip, expected, table->columns, row));
-    table->rows++;
+    fmm_table_count_row(table, lines->number);
   }
   if (most_rows >= 0 && table->rows < most_rows)
     return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: the file ends after %lld of the %lld points that line 1 promises", lines->path,

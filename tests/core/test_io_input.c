@@ -52,11 +52,14 @@ static void malformed_csv_is_refused_with_its_line(void **state) {
   assert_refused(file_with_bytes("a.csv", "1,2,3\n1,\0002,3\n", 14), ":2:", "not a number");
 }
 
-static void rows_that_are_not_finite_are_named_from_zero(void **state) {
-  assert_refused(file_with("a.csv", "h,e,a,d\n1,2,3,4\n1,nan,3,4\n"), "row 1 ", "column 2");
-  assert_refused(file_with("a.csv", "1,2,3,-inf\n"), "row 0 ", "the density");
-  assert_refused(file_with("a.csv", "1,2,3\n4,5,1e999\n"), "row 1 ", "inf");
-  assert_refused(file_with("a.xyz", "1\n\nC 1 2 NaN\n"), "row 0 ", "column 3");
+static void values_that_are_not_finite_are_named_with_their_line(void **state) {
+  assert_refused(file_with("a.csv", "h,e,a,d\n1,2,3,4\n\n1,nan,3,4\n"), ":4: y is nan", "must be finite");
+  assert_refused(file_with("a.csv", "1,2,3,-inf\n1,2,nan,0\n"), ":1: the density is -inf", "");
+  assert_refused(file_with("a.csv", "1,2,3\n4,5,1e999\n"), ":2: z is inf", "");
+  assert_refused(file_with("a.csv", "1,2,3,4,5\n1,2,3,4,nan\n"), ":2: density 2 of 2 is nan", "");
+  assert_refused(file_with("a.xyz", "1\n\nC 1 2 NaN\n"), ":3: z is nan", "");
+  assert_refused(file_with("a.pqr", "REMARK\nATOM 1 N ALA 1 0.0 nan 0.0 1.0 1.5\n"), ":2: y is nan", "");
+  assert_reads(file_with("a.pqr", "ATOM 1 N ALA 1 1 2 3 0.5 nan\n"), 1, 1, two_points, two_densities); /* the radius is not used */
 }
 
 static void xyz_reads_symbols_densities_and_point_clouds(void **state) {
@@ -113,8 +116,9 @@ static void npy_reads_versions_types_and_orders(void **state) {
 }
 
 static void malformed_npy_is_refused_with_its_byte_or_entry(void **state) {
-  const double v[] = {1, 2, 3, 4, 5, 6};
+  const double v[] = {1, 2, 3, 4, 5, 6}, with_nan[] = {1, 2, 3, 4, 5, NAN};
   const char good[] = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3)}";
+  assert_refused(npy(1, good, with_nan, sizeof with_nan), "row 1 (from 0): z is nan", "");
   assert_refused(file_with("a.npy", ""), "byte 0", "magic");
   assert_refused(file_with("a.npy", "\x93NUMPX......."), "byte 0", "NUMPY");
   assert_refused(npy(4, good, v, sizeof v), "byte 6", "version 4");
@@ -164,7 +168,7 @@ static void densities_alone_are_read_and_counted(void **state) {
   unlink(path);
   path = file_with("b.csv", "1,nan\n");
   assert_int_equal(fmm_input_read_densities(path, 1, &in), FMM_ERR_INPUT);
-  assert_non_null(strstr(fmm_last_error(), "row 0"));
+  assert_non_null(strstr(fmm_last_error(), ":1: density 2 of 2 is nan"));
   unlink(path);
   snprintf(last_path, sizeof last_path, "%s/a.npy", directory);
   unlink(last_path);
@@ -246,7 +250,7 @@ static void failing_allocations_and_reads_leak_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(csv_reads_every_separator_header_and_line_end),
                                      cmocka_unit_test(malformed_csv_is_refused_with_its_line),
-                                     cmocka_unit_test(rows_that_are_not_finite_are_named_from_zero),
+                                     cmocka_unit_test(values_that_are_not_finite_are_named_with_their_line),
                                      cmocka_unit_test(xyz_reads_symbols_densities_and_point_clouds),
                                      cmocka_unit_test(malformed_xyz_is_refused_with_its_line),
                                      cmocka_unit_test(pqr_reads_the_last_five_fields_of_atoms_only),

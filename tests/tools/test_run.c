@@ -192,12 +192,12 @@ static void input_errors_end_with_3(void **state) {
   write_text("p.dat", "0 0 0 1\n");
   write_text("p.csv", "0,0,0\n1,0,0\n");
   write_text("d.csv", "1\n");
-  assert_refused(3, "", "nan.csv", "row 1", "nan");
+  assert_refused(3, "", "nan.csv", "nan.csv:2:", "y is nan");
   assert_refused(3, "", "cut.npy", "cut.npy", "byte");
   assert_refused(3, "", "p.dat", "'.dat'", ".pqr, .npy, .csv, .xyz");
   assert_refused(3, "", "missing.csv", "missing.csv", "No such file");
   assert_refused(3, "", "p.csv --densities d.csv", "d.csv", "2 points");
-  assert_refused(3, "", "p.csv --densities ones --targets nan.csv", "nan.csv", "row 1");
+  assert_refused(3, "", "p.csv --densities ones --targets nan.csv", "nan.csv:2:", "y is nan");
   assert_refused(3, "", ". ", "suffix", ".pqr");
 }
 
@@ -257,7 +257,7 @@ static void without_a_usable_gpu_auto_says_why_and_runs(void **state) {
 static void an_existing_output_survives_every_failure(void **state) {
   write_text("nan.csv", "0,0,0,1\n1,nan,0,1\n");
   write_text("old.npy", "old");
-  assert_refused(3, "", "nan.csv --output old.npy", "row 1", "");
+  assert_refused(3, "", "nan.csv --output old.npy", "nan.csv:2:", "");
   assert_kept("old.npy", "old");
   /* a file size limit is a full disk that tests can have: the temporary cannot be written */
   assert_refused(6, "ulimit -f 8;", "--generate uniform --points 20000 --digits 2 --output old.npy", "old.npy", "too large");
