@@ -1,6 +1,8 @@
 /* What fmm-predict does, in steps: take the case (points only from files), obtain a machine, predict, report. Each fills its part. */
 #ifndef FMM_TOOLS_PREDICT_H
 #define FMM_TOOLS_PREDICT_H
+#include <math.h>
+
 #include "run_case.h"
 #include "runtime/predict.h"
 
@@ -18,6 +20,12 @@ typedef struct fmm_prediction_run {
   int threads;                  /* 0: every core of another machine */
   fmm_predicted predicted;
 } fmm_prediction_run;
+
+/* The machine's, of the host; NaN when the profile does not know it. */
+static inline double fmm_predict_host_memory(const fmm_prediction_run *run) {
+  int mb = run->machine.device[FMM_DEVICE_CPU].memory_mb;
+  return mb > 0 ? mb * 1048576.0 : NAN;
+}
 
 fmm_status fmm_predict_take_case(fmm_prediction_run *run); /* predict_case.c */
 fmm_status fmm_predict_report(const fmm_prediction_run *run);      /* predict_report.c: text on standard output */

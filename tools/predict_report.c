@@ -65,6 +65,8 @@ fmm_status fmm_predict_report(const fmm_prediction_run *run) {
   print_schedules(run);
   printf("\nmemory      %s", fmm_text_bytes(f->memory.host, text));
   if (f->memory.device > 0) printf(", %s on the GPU", fmm_text_bytes(f->memory.device, text));
-  printf(" of the plan's own\n");
+  printf(" of the plan's own");
+  if (f->memory.host > fmm_predict_host_memory(run)) printf(": more than the machine's %s, so it cannot run there", fmm_text_bytes(fmm_predict_host_memory(run), text));
+  printf("\n");
   return FMM_OK;
 }

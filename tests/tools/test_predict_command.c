@@ -122,6 +122,17 @@ static void the_text_report_names_phases_schedules_and_memory(void **state) {
   assert_string_equal(out, "");
 }
 
+static void a_case_larger_than_the_memory_is_said_to_be(void **state) {
+  run_well("--generate uniform --points 1e12 --machine '" FMM_TEST_MACHINES "/xeon16-h200.json'");
+  assert_non_null(strstr(out, "of the plan's own: more than the machine's"));
+  run_well("--generate uniform --points 1e6 --machine '" FMM_TEST_MACHINES "/xeon16-h200.json'");
+  assert_null(strstr(out, "more than"));
+  json_t *r = predict("--generate uniform --points 1e12", "xeon16-h200"), *memory = json_object_get(r, "memory_bytes");
+  assert_true(json_number_value(json_object_get(memory, "host")) > json_number_value(json_object_get(memory, "host_has")));
+  assert_true(json_number_value(json_object_get(memory, "host_has")) > 1e9);
+  json_decref(r);
+}
+
 static int count(const char *text, const char *word) {
   int n = 0;
   for (; (text = strstr(text, word)); text += strlen(word)) n++;
@@ -168,6 +179,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(a_file_is_predicted_as_it_is_run),
                                      cmocka_unit_test(a_file_without_densities_will_do),
                                      cmocka_unit_test(the_text_report_names_phases_schedules_and_memory),
+                                     cmocka_unit_test(a_case_larger_than_the_memory_is_said_to_be),
                                      cmocka_unit_test(the_picture_is_one_whole_svg),
                                      cmocka_unit_test(more_threads_than_the_other_machine_has_are_refused_unless_allowed),
                                      cmocka_unit_test(impossible_requests_are_refused)};
