@@ -71,23 +71,29 @@ static fmm_status choose_path(const char *asked, const char *fingerprint, int gp
   return FMM_OK;
 }
 
+static fmm_status check_part(const calibrate_options *o, const fmm_machine *machine) {
+  if (o->gpu_sms <= 0 || machine->device[FMM_DEVICE_GPU].present) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_DEVICE, "--gpu-sms %d: there is no part of a GPU to measure here (no GPU, or a driver that cannot limit multiprocessors); leave the option out", (int)o->gpu_sms);
+}
+
 static fmm_status measure(const calibrate_options *o) {
   char path[512], fingerprint[FMM_FINGERPRINT_CHARS];
   int threads = fmm_cores_allowed();
-  fmm_machine machine;
+  fmm_machine machine = {0};
   fmm_topology topology;
   int part = fmm_node_gpu_part(0, (int)o->gpu_sms);
   if (o->gpu_sms > 0 && !part) fmm_cli_say("--gpu-sms %d: the GPU has no more; this is the profile of the whole", (int)o->gpu_sms);
   fmm_fingerprint(fingerprint);
   FMM_TRY(choose_path(o->profile, fingerprint, part, path));
   FMM_TRY(fmm_file_check_writable(path)); /* before minutes of work, not after */
+  if (o->gpu_sms > 0) FMM_TRY(fmm_node_gpu(0, part, &machine));
+  FMM_TRY(check_part(o, &machine));
   FMM_TRY(fmm_topology_read(&topology));
   fmm_cli_say("measuring with %d thread%s, effort %s", threads, threads == 1 ? "" : "s", fmm_effort_name((fmm_effort)o->effort));
   fmm_status status = fmm_calibrate((fmm_effort)o->effort, threads, part, show_progress, NULL, &machine);
   end_progress();
   FMM_TRY(status);
-  if (o->gpu_sms > 0 && !machine.device[FMM_DEVICE_GPU].present)
-    return FMM_FAIL(FMM_ERR_DEVICE, "--gpu-sms %d: there is no part of a GPU to measure here (no GPU, or a driver that cannot limit multiprocessors); leave the option out", (int)o->gpu_sms);
+  FMM_TRY(check_part(o, &machine)); /* it may have failed meanwhile */
   FMM_TRY(fmm_profile_save(path, &machine));
   snprintf(machine.path, sizeof machine.path, "%s", path);
   fmm_cli_say("profile written to %s", path);

@@ -53,8 +53,9 @@ assert all(math.isfinite(x) for x in numbers(profile))
 assert "quick" in json.dumps(profile) and "checksum" in profile
 EOF
 
-# A part of a GPU that is not there makes no profile.
-CUDA_VISIBLE_DEVICES='' refuses 5 'no part of a GPU' --effort quick --gpu-sms 8 --profile "$scratch/part.json"
+# A part of a GPU that is not there makes no profile, and takes no minutes to be missed.
+CUDA_VISIBLE_DEVICES='' refuses 5 'no part of a GPU' --effort thorough --gpu-sms 8 --profile "$scratch/part.json"
+grep -q measuring "$scratch/err" && fail "measured before it looked for the GPU"
 [ ! -e "$scratch/part.json" ] || fail "a profile of a part of no GPU was written"
 
 # A profile edited by hand is damaged until it is sealed.
