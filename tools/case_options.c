@@ -6,6 +6,7 @@
 
 #include "runtime/file.h"
 #include "runtime/generate.h"
+#include "runtime/io/input.h"
 #include "runtime/io/number.h"
 #include "runtime/options.h"
 
@@ -31,7 +32,7 @@ const fmm_cli_option fmm_case_table[] = {
     FMM_CLI_CHOICE("generate", AT(generate), FMM_DISTRIBUTIONS, "a standard distribution in place of FILE"),
     FMM_CLI_INT("points", AT(points), "N", 0, 1e15, "how many to generate"),
     FMM_CLI_TEXT("targets", AT(targets), "FILE", "evaluate at these points (at the sources)"),
-    FMM_CLI_TEXT("densities", AT(densities), "ones|unit|signed|FILE", "densities: 1; uniform in [0,1); in [-0.5,0.5); of a file (FILE's own; unit when generated)"),
+    FMM_CLI_TEXT("densities", AT(densities), FMM_DENSITIES "|FILE", "densities: 1; uniform in [0,1); in [-0.5,0.5); of a file (FILE's own; unit when generated)"),
     FMM_CLI_INT("seed", AT(seed), "S", 0, 9007199254740992.0, "of generated points and densities (1)"),
     FMM_CLI_TEXT("kernel", AT(kernel), "NAME", "pair interaction (laplace); an unknown name lists all"),
     FMM_CLI_CALL("param", add_param, "K=V", "a parameter of it, any number of times"),
@@ -55,6 +56,11 @@ void fmm_case_defaults(fmm_case_options *options) {
   *options = (fmm_case_options){.kernel = "laplace", .generate = -1, .points = -1, .seed = 1, .scale = NAN, .digits = NAN, .tolerance = NAN};
 }
 
+static fmm_status check_densities(const char *name) {
+  if (!name || fmm_is_density_name(name) || fmm_input_check_suffix(name) == FMM_OK) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_ARGUMENT, "--densities: none of " FMM_DENSITIES ", nor a file: %s", fmm_last_error());
+}
+
 fmm_status fmm_case_check(const fmm_case_options *o) {
   if (!o->file && o->generate < 0) return FMM_FAIL(FMM_ERR_ARGUMENT, "nothing to evaluate: name a FILE, or --generate " FMM_DISTRIBUTIONS " with --points N");
   if (o->file && o->generate >= 0) return FMM_FAIL(FMM_ERR_ARGUMENT, "both a file, '%s', and --generate; give one", o->file);
@@ -62,6 +68,7 @@ fmm_status fmm_case_check(const fmm_case_options *o) {
   if (o->file && o->points >= 0) return FMM_FAIL(FMM_ERR_ARGUMENT, "--points %lld goes with --generate, not with a file; '%s' holds its own points", (long long)o->points, o->file);
   if (!isnan(o->digits) && !isnan(o->tolerance))
     return FMM_FAIL(FMM_ERR_ARGUMENT, "both --digits %g and --tolerance %g; give one", o->digits, o->tolerance);
+  FMM_TRY(check_densities(o->densities));
   fmm_options options;
   FMM_TRY(fmm_case_to_options(o, &options));
   return fmm_options_check(&options); /* kernel, parameters: before points are read or a machine is measured */

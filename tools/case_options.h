@@ -21,6 +21,7 @@ typedef struct fmm_case_options {
 } fmm_case_options;
 
 #define FMM_DISTRIBUTIONS "uniform|ellipsoid|sphere|plummer"
+#define FMM_DENSITIES "ones|unit|signed"
 #define FMM_PRECISIONS "auto|double|mixed|single"
 #define FMM_YES_NO "yes|no"
 #define FMM_SCHEDULES "auto|cpu|gpu|hybrid1|hybrid2|hybrid3"

@@ -51,7 +51,7 @@ static fmm_status split_input(const fmm_case_options *o, fmm_input *in, fmm_case
   if (o->densities) return FMM_OK; /* those of the file are not wanted */
   if (in->k) return take_densities(o->file, in, c);
   if (o->densities_optional) return FMM_OK;
-  return FMM_FAIL(FMM_ERR_ARGUMENT, "%s has no density columns; give --densities ones|unit|signed|FILE", o->file);
+  return FMM_FAIL(FMM_ERR_ARGUMENT, "%s has no density columns; give --densities " FMM_DENSITIES "|FILE", o->file);
 }
 
 static fmm_status read_points(const fmm_case_options *o, fmm_case *c) {
@@ -95,7 +95,6 @@ static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
   if (c->pair->takes_normals)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "kernel %s takes a normal a source, which point files do not hold; call the library", c->pair->name);
   if (o->targets) FMM_TRY(fmm_input_check_suffix(o->targets));
-  if (o->densities && !fmm_is_density_name(o->densities)) FMM_TRY(fmm_input_check_suffix(o->densities));
   FMM_TRY(o->file ? read_points(o, c) : generate_points(o, threads, c));
   if (!c->densities && o->densities) FMM_TRY(other_densities(o, threads, c));
   else if (!c->densities) FMM_TRY(generate_densities(c->densities_from = "unit", o, threads, c));

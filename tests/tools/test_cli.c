@@ -87,6 +87,8 @@ static void impossible_values_are_named_with_what_is_allowed(void **state) {
   assert_refused("a.csv --order", "--order needs a value", "P");
   assert_refused("a.csv --targets --gradient", "--targets needs a value", "FILE");
   assert_refused("a.csv --targets=", "--targets", "empty");
+  assert_refused("a.csv --densities onez", "onez", "ones|unit|signed");
+  assert_refused("a.csv --densities d.dat", "d.dat", ".pqr, .npy, .csv, .xyz");
   assert_refused("a.csv --gradient=1", "--gradient takes no value", "'1'");
 }
 
