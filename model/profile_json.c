@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,7 +100,13 @@ json_t *fmm_machine_to_json(const fmm_machine *machine) {
 
 /* ---- reading ---- */
 
-typedef struct reader { const char *path; const char *where; } reader; /* where: "devices.cpu", for error texts */
+typedef struct reader { const char *path; char where[96]; } reader; /* where: "devices.cpu", for error texts */
+
+static reader inside(const reader *r, const char *key) {
+  reader inner = {.path = r->path};
+  snprintf(inner.where, sizeof inner.where, "%.40s%s%.50s", r->where, *r->where ? "." : "", key);
+  return inner;
+}
 
 static fmm_status wrong(const reader *r, const char *key, const char *wanted) {
   return FMM_FAIL(FMM_ERR_PROFILE, "%s: %s%s%s must be %s; mend it and run fmm-calibrate --seal, or calibrate anew", r->path, r->where, *r->where ? "." : "",
@@ -129,68 +136,79 @@ static fmm_status field_from_json(const json_t *value, const reader *r, const fi
   return FMM_OK;
 }
 
-static fmm_status struct_from_json(const json_t *object, const reader *r, const field *fields, void *base, int *n_seen) {
-  for (const field *f = fields; f->key; f++, ++*n_seen)
+static fmm_status struct_from_json(const json_t *object, const reader *r, const field *fields, void *base) {
+  for (const field *f = fields; f->key; f++)
     FMM_TRY(field_from_json(json_object_get(object, f->key), r, f, (char *)base + f->offset));
   return FMM_OK;
 }
 
-static fmm_status no_other_keys(const json_t *object, const reader *r, int n_seen) {
-  if (json_object_size(object) != (size_t)n_seen)
-    return FMM_FAIL(FMM_ERR_PROFILE, "%s: %s has %zu keys where %d are known; calibrate anew", r->path, *r->where ? r->where : "the profile",
-                    json_object_size(object), n_seen);
-  return FMM_OK;
-}
-
 static fmm_status leaf_from_json(const json_t *object, const reader *r, const char *key, const field *fields, void *base) {
-  int n = 0;
-  if (!json_is_object(object)) return wrong(r, key, "an object");
-  FMM_TRY(struct_from_json(object, r, fields, base, &n));
-  return no_other_keys(object, r, n);
+  const reader inner = inside(r, key);
+  return json_is_object(object) ? struct_from_json(object, &inner, fields, base) : wrong(r, key, "an object");
 }
 
 static fmm_status precisions_from_json(const json_t *object, const reader *r, const char *key, const field *fields, char *base, size_t stride) {
+  const reader inner = inside(r, key);
   if (!json_is_object(object)) return wrong(r, key, "an object of double and single");
   for (int p = 0; p < FMM_N_PRECISIONS; p++)
-    FMM_TRY(leaf_from_json(json_object_get(object, precision_keys[p]), r, key, fields, base + (size_t)p * stride));
-  return no_other_keys(object, r, FMM_N_PRECISIONS);
+    FMM_TRY(leaf_from_json(json_object_get(object, precision_keys[p]), &inner, precision_keys[p], fields, base + (size_t)p * stride));
+  return FMM_OK;
 }
 
 static fmm_status constants_from_json(const json_t *object, const reader *r, fmm_device_rates *d) {
+  const reader inner = inside(r, "constants");
   if (!json_is_object(object)) return wrong(r, "constants", "an object");
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
-    FMM_TRY(precisions_from_json(json_object_get(object, fmm_phase_names[phase]), r, fmm_phase_names[phase], constant_fields, (char *)d->constant[phase],
+    FMM_TRY(precisions_from_json(json_object_get(object, fmm_phase_names[phase]), &inner, fmm_phase_names[phase], constant_fields, (char *)d->constant[phase],
                                  sizeof(fmm_constant)));
-  return no_other_keys(object, r, FMM_N_PHASES);
+  return FMM_OK;
 }
 
-static fmm_status device_from_json(const json_t *object, const reader *r, fmm_device_rates *d) {
-  int n = 0;
-  if (!json_is_object(object)) return wrong(r, "device", "an object");
-  FMM_TRY(struct_from_json(object, r, device_fields, d, &n));
-  for (const field *f = device_rates; f->key; f++, n++)
-    FMM_TRY(leaf_from_json(json_object_get(object, f->key), r, f->key, rate_fields, (char *)d + f->offset));
-  for (const field *f = device_precision_rates; f->key; f++, n++)
-    FMM_TRY(precisions_from_json(json_object_get(object, f->key), r, f->key, rate_fields, (char *)d + f->offset, sizeof(fmm_rate)));
-  FMM_TRY(constants_from_json(json_object_get(object, "constants"), r, d));
-  return no_other_keys(object, r, n + 1);
+static fmm_status device_from_json(const json_t *object, const reader *r, const char *key, fmm_device_rates *d) {
+  const reader inner = inside(r, key);
+  if (!json_is_object(object)) return wrong(r, key, "an object");
+  FMM_TRY(struct_from_json(object, &inner, device_fields, d));
+  for (const field *f = device_rates; f->key; f++)
+    FMM_TRY(leaf_from_json(json_object_get(object, f->key), &inner, f->key, rate_fields, (char *)d + f->offset));
+  for (const field *f = device_precision_rates; f->key; f++)
+    FMM_TRY(precisions_from_json(json_object_get(object, f->key), &inner, f->key, rate_fields, (char *)d + f->offset, sizeof(fmm_rate)));
+  return constants_from_json(json_object_get(object, "constants"), &inner, d);
+}
+
+/* Every key of object, and of the objects in it, is one of known. */
+static fmm_status no_other_keys(const json_t *object, const json_t *known, const reader *r) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+    const json_t *as_known = json_object_get(known, key);
+    const reader inner = inside(r, key);
+    if (!as_known) return FMM_FAIL(FMM_ERR_PROFILE, "%s: %s is no key of a profile; take it out and run fmm-calibrate --seal, or calibrate anew", r->path, inner.where);
+    if (json_is_object(value)) FMM_TRY(no_other_keys(value, as_known, &inner));
+  }
+  return FMM_OK;
+}
+
+/* What is known is what would be written. */
+static fmm_status no_unknown_keys(const json_t *root, const reader *r, const fmm_machine *machine) {
+  json_t *known = fmm_machine_to_json(machine);
+  if (!known || json_object_set_new(known, "checksum", json_null())) {
+    json_decref(known);
+    return FMM_FAIL(FMM_ERR_MEMORY, "no memory for the keys of a machine profile");
+  }
+  fmm_status status = no_other_keys(root, known, r);
+  json_decref(known);
+  return status;
 }
 
 fmm_status fmm_machine_from_json(const json_t *root, const char *path, fmm_machine *machine) {
   fmm_machine m;
   memset(&m, 0, sizeof m); /* padding too: machines compare by bytes */
-  reader r = {path, ""};
-  int n = json_object_get(root, "checksum") != NULL;
-  FMM_TRY(struct_from_json(root, &r, machine_fields, &m, &n));
+  const reader r = {path, ""}, in_devices = inside(&r, "devices");
+  FMM_TRY(struct_from_json(root, &r, machine_fields, &m));
   const json_t *devices = json_object_get(root, "devices");
   if (!json_is_object(devices)) return wrong(&r, "devices", "an object");
-  FMM_TRY(no_other_keys(root, &r, n + 1));
-  for (int d = 0; d < FMM_N_DEVICES; d++) {
-    r.where = device_keys[d];
-    FMM_TRY(device_from_json(json_object_get(devices, device_keys[d]), &r, &m.device[d]));
-  }
-  r.where = "devices";
-  FMM_TRY(no_other_keys(devices, &r, FMM_N_DEVICES));
+  for (int d = 0; d < FMM_N_DEVICES; d++) FMM_TRY(device_from_json(json_object_get(devices, device_keys[d]), &in_devices, device_keys[d], &m.device[d]));
+  FMM_TRY(no_unknown_keys(root, &r, &m));
   *machine = m;
   return FMM_OK;
 }

@@ -153,7 +153,12 @@ static void seal_refuses_what_no_machine_has(void **state) {
   fresh(), edit("\"present\": true", "\"present\": 1"), assert_not_sealable("present must be true or false");
   fresh(), edit("\"units\": 3", "\"units\": 0"), assert_not_sealable("0 units");
   fresh(), edit("\"units\": 3", "\"units\": 3.5"), assert_not_sealable("whole number");
-  fresh(), edit("\"units\": 3", "\"units\": 3, \"unit\": 3"), assert_not_sealable("keys");
+  fresh(), edit("\"units\": 3", "\"units\": 3, \"unit\": 3"), assert_not_sealable("devices.cpu.unit is no key");
+  fresh(), edit("\"n_fit\": ", "\"n_runs\": 1, \"n_fit\": "), assert_not_sealable("devices.cpu.constants.up.double.n_runs is no key");
+  fresh(), edit("\"schema\": ", "\"comment\": \"\", \"schema\": "), assert_not_sealable("comment is no key");
+  fresh(), edit("\"gpu\": ", "\"gqu\": "), assert_not_sealable("devices.gpu must be an object");
+  fresh(), edit("\"cpu\": {", "\"cpu\": 1, \"cqu\": {"), assert_not_sealable("devices.cpu must be an object");
+  fresh(), edit("\"spread\": ", "\"spread\": \"\", \"was\": "), assert_not_sealable(".spread must be a number");
   fresh(), edit("\"name\": \"cpu\"", "\"name\": \"cpu\", \"name\": \"twice\""), assert_not_sealable("duplicate");
   fresh(), edit("\"spread\": ", "\"spread\": -"), assert_not_sealable("positive and finite");
   fresh(), edit("\"driving_slowdown\": 1.3", "\"driving_slowdown\": 0.3"), assert_not_sealable("driving_slowdown");
