@@ -106,6 +106,7 @@ static void make_plan_id(const fmm_setup *s, const fmm_plan *plan, char id[17]) 
   h = hash_bytes(h, &t->targets.n_input, sizeof t->targets.n_input);
   h = hash_bytes(h, t->level_begin, sizeof t->level_begin);
   if (s->gpu && fmm_gpu_plan_falls_back(s->gpu)) h = hash_bytes(h, "one way", 7);
+  for (int32_t k = 0; k < s->n_nested; k++) h = hash_bytes(h, s->nested[k].plan->setup->info.plan_id, sizeof s->info.plan_id);
   snprintf(id, 17, "%016llx", (unsigned long long)h);
 }
 
@@ -144,8 +145,9 @@ static void fill_info(fmm_setup *s, const fmm_plan *plan) {
   make_plan_id(s, plan, i->plan_id);
 }
 
+/* On what is reported: the clusters' plans and the GPU's part included. */
 static fmm_status check_cap(const fmm_setup *s, const fmm_plan *plan) {
-  size_t cap = plan->options.host_memory_cap, bytes = state_bytes(s);
+  size_t cap = plan->options.host_memory_cap, bytes = s->info.host_bytes;
   if (!cap || bytes <= cap) return FMM_OK;
   return FMM_FAIL(FMM_ERR_MEMORY, "this plan needs %zu bytes on the host, but host_memory_cap is %zu; raise the cap or the tolerance, or use fewer points", bytes, cap);
 }
@@ -255,10 +257,10 @@ static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, c
   FMM_TRY(fill_state(s, plan));
   end_part(s, FMM_PART_MEMORY, &t);
   FMM_TRY(use_gpu(s, plan, &precisions));
-  FMM_TRY(check_cap(s, plan));
   FMM_TRY(fmm_nested_create(s, plan));
   price_for_threads(s, plan);
   fill_info(s, plan);
+  FMM_TRY(check_cap(s, plan));
   end_part(s, FMM_PART_REST, &t);
   return FMM_OK;
 }

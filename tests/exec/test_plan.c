@@ -288,46 +288,6 @@ static void no_order_is_sought_without_a_far_field(void **state) {
   fmm_plan_destroy(&plan);
 }
 
-/* Two clusters below the finest cell, so large that direct sums would be costly. */
-static void plans_of_clusters_share_their_operators(void **state) {
-  enum { M = 60000 };
-  static double many[3 * M];
-  fmm_options o = defaults(1e-6);
-  fmm_plan *plan = NULL;
-  o.leaf_size = 60, o.order = 5, o.root_scale = 1;
-  assert_ok(fmm_generate_points("uniform", M, 3, many, 2));
-  for (int i = 0; i < M; i++)
-    for (int k = 0; k < 3 && i % 3 < 2; k++) many[3 * i + k] = 1e-9 * many[3 * i + k] + (i % 3) * 0.9;
-  assert_ok(fmm_plan_create(&plan, &o));
-  assert_ok(fmm_plan_set_points(plan, M, many, NULL, 0, NULL));
-  assert_int_equal(plan->setup->n_nested, 2);
-  assert_true(plan->setup->operators && plan->setup->operator_bytes > 0);
-  for (int k = 0; k < 2; k++) {
-    const fmm_setup *inner = plan->setup->nested[k].plan->setup;
-    assert_true(inner->far_field && inner->operators == plan->setup->operators);
-    assert_int_equal(inner->operator_bytes, 0); /* made once, counted once */
-  }
-  fmm_plan_destroy(&plan);
-}
-
-/* A cluster left to direct sums is one leaf, and so one thread's work: with leaves as large as these it may still not be a fifth of all points. */
-static void a_cluster_of_a_fifth_of_the_points_has_a_plan_of_its_own_whatever_the_leaf_size(void **state) {
-  enum { M = 60000 };
-  static double many[3 * M];
-  fmm_options o = defaults(1e-3);
-  o.order = 4, o.root_scale = 1;
-  assert_ok(fmm_generate_points("uniform", M, 3, many, 2));
-  for (int i = 0; i < M; i += 5)
-    for (int k = 0; k < 3; k++) many[3 * i + k] = 0.3 + 1e-12 * many[3 * i + k];
-  for (o.leaf_size = 32; o.leaf_size <= 1024; o.leaf_size *= 4) {
-    fmm_plan *plan = NULL;
-    assert_ok(fmm_plan_create(&plan, &o));
-    assert_ok(fmm_plan_set_points(plan, M, many, NULL, 0, NULL));
-    assert_int_equal(plan->setup->n_nested, 1);
-    fmm_plan_destroy(&plan);
-  }
-}
-
 static void execute_allocates_nothing(void **state) {
   static double density[N], p[N];
   fmm_options o = defaults(1e-6);
@@ -381,7 +341,7 @@ int main(void) {
       cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads), cmocka_unit_test(the_prediction_is_for_the_threads_that_are_taken),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
-      cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(plans_of_clusters_share_their_operators), cmocka_unit_test(a_cluster_of_a_fifth_of_the_points_has_a_plan_of_its_own_whatever_the_leaf_size), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(impossible_numbers_of_points_are_refused_before_any_is_read),
+      cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(impossible_numbers_of_points_are_refused_before_any_is_read),
                                      cmocka_unit_test(options_out_of_range_are_refused_with_their_value)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -250,6 +250,21 @@ static void too_small_a_cap_is_an_error_or_another_schedule(void **context) {
   release(&p);
 }
 
+static void the_cap_on_host_memory_counts_what_the_gpu_s_plan_holds_there(void **context) {
+  problem p;
+  fmm_plan_info info = {.struct_size = sizeof info};
+  make(&p, "laplace", "uniform", "unit", 5000, 1e-3, 0);
+  plan_for(&p, FMM_SCHEDULE_GPU);
+  assert_ok(fmm_plan_get_info(p.plan, &info));
+  p.options.host_memory_cap = info.host_bytes;
+  plan_for(&p, FMM_SCHEDULE_GPU);
+  fmm_plan_destroy(&p.plan);
+  p.options.host_memory_cap = info.host_bytes - 1;
+  assert_ok(fmm_plan_create(&p.plan, &p.options));
+  assert_int_equal(fmm_plan_set_points(p.plan, p.n, p.points, NULL, 0, NULL), FMM_ERR_MEMORY);
+  release(&p);
+}
+
 int main(void) {
   fmm_gpu_info info;
   fmm_gpu_query(0, &info);
@@ -264,6 +279,7 @@ int main(void) {
       cmocka_unit_test(a_part_of_the_device_gives_the_same_bits),
       cmocka_unit_test(plans_run_in_several_threads_at_once),
       cmocka_unit_test(too_small_a_cap_is_an_error_or_another_schedule),
+      cmocka_unit_test(the_cap_on_host_memory_counts_what_the_gpu_s_plan_holds_there),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
