@@ -1,43 +1,9 @@
 /* One evaluation: gather the densities and run the phases by the plan's assignment (dispatch.c), add the clusters, scatter the results. The
  * caller's arrays are written only when all that is computed has succeeded. Allocates nothing. */
-#include <math.h>
 #include <string.h>
 
 #include "column_units.h"
 #include "plan.h"
-
-/* First row with a density that is not finite, or -1. Rows are cut evenly; the smallest row wins, whatever the threads. */
-static int64_t first_bad_row(int64_t n_rows, int width, const double *values, int threads) {
-  int64_t bad = n_rows;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
-  for (int64_t row = 0; row < n_rows; row++)
-    for (int k = 0; k < width; k++)
-      if (!isfinite(values[row * width + k]) && row < bad) bad = row;
-  return bad < n_rows ? bad : -1;
-}
-
-static fmm_status check_densities(const fmm_plan *plan, const double *densities) {
-  const fmm_setup *s = plan->setup;
-  int width = s->n_density_planes, columns = plan->options.n_columns;
-  int64_t row = first_bad_row(s->tree.sources.n_input, width, densities, plan->threads);
-  if (row < 0) return FMM_OK;
-  int k = 0;
-  while (isfinite(densities[row * width + k])) k++;
-  return FMM_FAIL(FMM_ERR_INPUT, "density row %lld (from 0), component %d, column %d is %g; every density must be finite", (long long)row, k / columns,
-                  k % columns, densities[row * width + k]);
-}
-
-static fmm_status check_call(const fmm_plan *plan, const double *densities, const double *potential, const double *gradient) {
-  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_execute: plan is NULL");
-  if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "this plan has no points yet; call fmm_plan_set_points first");
-  const fmm_tree *t = &plan->setup->tree;
-  if (t->sources.n_input && !densities) return FMM_FAIL(FMM_ERR_ARGUMENT, "densities is NULL, but the plan has %lld sources", (long long)t->sources.n_input);
-  if (t->targets.n_input && !potential) return FMM_FAIL(FMM_ERR_ARGUMENT, "potential is NULL, but the plan has %lld targets", (long long)t->targets.n_input);
-  if (gradient && !plan->options.gradient) return FMM_FAIL(FMM_ERR_ARGUMENT, "gradient is given, but the plan was made without; set options.gradient before fmm_plan_create");
-  if (!gradient && plan->options.gradient && t->targets.n_input)
-    return FMM_FAIL(FMM_ERR_ARGUMENT, "gradient is NULL, but the plan was made for potential and gradient");
-  return FMM_OK;
-}
 
 /* Results on the host, in the caller's order, if all of them are finite. */
 static fmm_status scatter(const fmm_plan *plan, double *potential, double *gradient) {
@@ -76,7 +42,7 @@ static fmm_status evaluate(fmm_plan *plan, fmm_call *call) {
   fmm_setup *s = plan->setup;
   FMM_TRY(from_device(plan, call));
   fmm_status status = fmm_dispatch(s, call, &plan->trace);
-  if (status == FMM_ERR_INPUT && call->densities_space == FMM_MEMORY_HOST) FMM_TRY(check_densities(plan, call->densities)); /* with the value at fault */
+  if (status == FMM_ERR_INPUT && call->densities_space == FMM_MEMORY_HOST) FMM_TRY(fmm_call_check_densities(plan, call->densities)); /* with the value at fault */
   FMM_TRY(status);
   if (call->delivered) return FMM_OK;
   double t = fmm_now_s();
@@ -91,7 +57,8 @@ static fmm_status evaluate(fmm_plan *plan, fmm_call *call) {
 }
 
 fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *potential, double *gradient) {
-  FMM_TRY(check_call(plan, densities, potential, gradient));
+  FMM_TRY(fmm_call_check_plan(plan, "fmm_plan_execute"));
+  FMM_TRY(fmm_call_check_arrays(plan, plan->setup->tree.targets.n_input, densities, potential, gradient));
   fmm_call call = {densities, potential, gradient, plan->options.densities_space, plan->options.results_space, 0};
   double begin = fmm_now_s();
   fmm_trace_clear(&plan->trace);

@@ -87,6 +87,10 @@ fmm_status fmm_nested_create(fmm_setup *setup, const fmm_plan *plan);
 void fmm_nested_destroy(fmm_setup *setup);
 fmm_status fmm_nested_add(fmm_setup *setup);
 size_t fmm_nested_bytes(const fmm_setup *setup);
+/* call.c: what a call's arrays must be; n_rows of results. */
+fmm_status fmm_call_check_plan(const fmm_plan *plan, const char *function);
+fmm_status fmm_call_check_arrays(const fmm_plan *plan, int64_t n_rows, const double *densities, const double *potential, const double *gradient);
+fmm_status fmm_call_check_densities(const fmm_plan *plan, const double *densities);
 /* dispatch.c: runs an assignment; fills info.phase_measured_s and the trace. The GPU reads the caller's densities, and when all is on the GPU it
  * delivers the results too (delivered nonzero); otherwise they are in setup->potential. */
 typedef struct fmm_call {

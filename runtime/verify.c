@@ -26,12 +26,12 @@ static void deliver(const fmm_setup *s, int64_t n, const double *values, double 
     for (int k = 0; k < stride * columns; k++) {
       double v = values[i * stride * columns + k];
       if (k < columns) potential[i * columns + k] = s->factor * v;
-      else if (gradient) gradient[i * 3 * columns + k - columns] = s->gradient_factor * v;
+      else gradient[i * 3 * columns + k - columns] = s->gradient_factor * v;
     }
 }
 
 fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities, int64_t n_rows, const int64_t *rows, double *potential, double *gradient) {
-  if (!plan || !plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_direct: %s", plan ? "the plan has no points yet" : "plan is NULL");
+  FMM_TRY(fmm_call_check_plan(plan, "fmm_plan_direct"));
   const fmm_setup *s = plan->setup;
   const fmm_tree *t = &s->tree;
   if (n_rows < 0 || (!rows && n_rows > t->targets.n_input))
@@ -39,7 +39,8 @@ fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities, int64_
   for (int64_t r = 0; rows && r < n_rows; r++)
     if (rows[r] < 0 || rows[r] >= t->targets.n_input)
       return FMM_FAIL(FMM_ERR_ARGUMENT, "rows[%lld] is %lld; the plan has targets 0 .. %lld", (long long)r, (long long)rows[r], (long long)t->targets.n_input - 1);
-  if ((t->sources.n_input && !densities) || (n_rows && !potential)) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_direct: %s is NULL", densities ? "potential" : "densities");
+  FMM_TRY(fmm_call_check_arrays(plan, n_rows, densities, potential, gradient));
+  FMM_TRY(fmm_call_check_densities(plan, densities));
   double *planes = NULL, *targets = NULL, *values = NULL;
   fmm_status status;
   fmm_direct_case what = {.pair = plan->pair, .params = s->params, .n_columns = s->state.n_columns, .gradient = s->state.gradient, .n_sources = t->sources.n,

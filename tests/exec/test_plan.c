@@ -127,6 +127,31 @@ static void not_finite_input_names_the_row_and_leaves_all_untouched(void **state
   fmm_plan_destroy(&plan);
 }
 
+static void direct_sums_refuse_what_an_execution_refuses(void **state) {
+  double x[9] = {0, 0, 0, 1, 0, 0, 0, 1, 0}, density[3] = {1, 1, 1}, p[3] = {42, 42, 42}, g[9] = {42};
+  for (int gradient = 0; gradient < 2; gradient++) {
+    fmm_options o = defaults(1e-6);
+    fmm_plan *plan = NULL;
+    o.gradient = gradient;
+    double *wrong = gradient ? NULL : g, *right = gradient ? g : NULL;
+    assert_ok(fmm_plan_create(&plan, &o));
+    assert_int_equal(fmm_plan_direct(plan, density, 3, NULL, p, right), FMM_ERR_ARGUMENT); /* no points yet */
+    assert_ok(fmm_plan_set_points(plan, 3, x, NULL, 0, NULL));
+    assert_int_equal(fmm_plan_execute(plan, density, p, wrong), FMM_ERR_ARGUMENT);
+    assert_int_equal(fmm_plan_direct(plan, density, 3, NULL, p, wrong), FMM_ERR_ARGUMENT);
+    assert_non_null(strstr(fmm_last_error(), "gradient"));
+    assert_int_equal(fmm_plan_direct(plan, NULL, 3, NULL, p, right), FMM_ERR_ARGUMENT);
+    assert_int_equal(fmm_plan_direct(plan, density, 3, NULL, NULL, right), FMM_ERR_ARGUMENT);
+    density[1] = NAN;
+    assert_int_equal(fmm_plan_execute(plan, density, p, right), FMM_ERR_INPUT);
+    assert_int_equal(fmm_plan_direct(plan, density, 3, NULL, p, right), FMM_ERR_INPUT);
+    assert_non_null(strstr(fmm_last_error(), "row 1 "));
+    assert_true(p[0] == 42 && g[0] == 42);
+    density[1] = 1;
+    fmm_plan_destroy(&plan);
+  }
+}
+
 static void results_beyond_double_precision_are_an_error_and_leave_all_untouched(void **state) {
   double x[6] = {0, 0, 0, 1e-200, 0, 0}, density[2] = {1e200, 1e200}, p[2] = {42, 42};
   fmm_options o = defaults(1e-6);
@@ -338,7 +363,7 @@ int main(void) {
       cmocka_unit_test(tiny_numbers_of_points_are_exact), cmocka_unit_test(no_sources_gives_zero_at_every_target),
       cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance), cmocka_unit_test(extreme_units_keep_the_tolerance_of_kernels_with_a_length),
       cmocka_unit_test(targets_far_outside_the_sources_keep_the_tolerance), cmocka_unit_test(zero_densities_give_zero),
-      cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
+      cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(direct_sums_refuse_what_an_execution_refuses), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads), cmocka_unit_test(the_prediction_is_for_the_threads_that_are_taken),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
       cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(impossible_numbers_of_points_are_refused_before_any_is_read),
