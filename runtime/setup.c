@@ -11,13 +11,26 @@
 #include "plan.h"
 #include "team_array.h"
 
+/* A factor that double precision holds in full; 0 only where the caller asked for that. */
+static fmm_status check_factor(const fmm_setup *s, const fmm_plan *plan, const char *results, double factor) {
+  const double extent = 1 / s->tree.scale;
+  if (isnormal(factor) || plan->options.scale == 0) return FMM_OK;
+  if (plan->nesting)
+    return FMM_FAIL(FMM_ERR_INPUT, "points clustered within %.0e of the extent of those around them would have %s multiplied by %g, which double precision cannot; spread or merge them",
+                    extent, results, factor);
+  return FMM_FAIL(FMM_ERR_INPUT, "coordinates of extent %.0e would have %s multiplied by %g, which double precision cannot; give coordinates in another unit, or another scale",
+                  extent, results, factor);
+}
+
 /* K(a r; params a^power) = a^degree K(r; params), a the tree's scale. */
-static void scale_units(fmm_setup *s, const fmm_plan *plan) {
+static fmm_status scale_units(fmm_setup *s, const fmm_plan *plan) {
   const fmm_pair_info *info = plan->pair->info;
   double a = s->tree.scale;
   for (int i = 0; i < info->n_params; i++) s->params[i] = plan->params[i] * pow(a, info->params[i].length_power);
   s->factor = (isnan(plan->options.scale) ? info->default_scale : plan->options.scale) * pow(a, -info->degree);
   s->gradient_factor = s->factor * a;
+  FMM_TRY(check_factor(s, plan, "potentials", s->factor));
+  return plan->options.gradient ? check_factor(s, plan, "gradients", s->gradient_factor) : FMM_OK;
 }
 
 /* Result planes are [(output * stride + part) * columns + column]; rows are [output][column] and [output][axis][column]. */
@@ -248,7 +261,7 @@ static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, c
   int order;
   double t = fmm_now_s();
   FMM_TRY(grow_at_its_order(s, plan, &points, &precisions, &order, &t));
-  scale_units(s, plan);
+  FMM_TRY(scale_units(s, plan));
   if (s->far_field) FMM_TRY(take_operators(s, plan, order));
   end_part(s, FMM_PART_OPERATORS, &t);
   FMM_TRY(price(s, plan, order, &precisions));

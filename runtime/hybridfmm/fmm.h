@@ -121,7 +121,8 @@ FMM_API fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options);
 /* Sorts the points, builds tree, lists and operators, chooses order, leaf size, precision and schedule, and reserves
  * all memory. sources: n_sources x 3, targets: n_targets x 3, row-major double, host memory, any finite values.
  * targets NULL (with n_targets 0): the targets are the sources. normals: n_sources x 3 for kernels that take them, else NULL.
- * FMM_ERR_INPUT names the first row that is not finite. Calling it again replaces the points; on failure the old remain. */
+ * FMM_ERR_INPUT names the first row that is not finite, or an extent of the coordinates, as above about 1e154 or below 1e-154 with gradient,
+ * whose powers in the results double precision cannot hold. Calling it again replaces the points; on failure the old remain. */
 FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                                        int64_t n_targets, const double *targets);
 

@@ -68,6 +68,32 @@ static void extreme_coordinates_keep_the_tolerance(void **state) {
 
 static void check_error(const fmm_options *o, int64_t n, const double *p, int64_t m, const double *targets);
 
+/* Gradients go with the inverse square of the unit: zeros once for large coordinates, and no execution succeeded for small ones. */
+static void units_that_double_precision_cannot_hold_are_refused_with_the_points(void **state) {
+  const double scales[] = {1e200, 1e-200};
+  for (int k = 0; k < 4; k++) {
+    fmm_options o = defaults(1e-3);
+    fmm_plan *plan = NULL;
+    o.gradient = k % 2;
+    fill(0, scales[k / 2], 0);
+    assert_ok(fmm_plan_create(&plan, &o));
+    fmm_status status = fmm_plan_set_points(plan, 100, points, NULL, 0, NULL);
+    assert_int_equal(status, o.gradient ? FMM_ERR_INPUT : FMM_OK);
+    if (status != FMM_OK) assert_non_null(strstr(fmm_last_error(), k / 2 ? "extent 7e-201 " : "extent "));
+    if (status != FMM_OK) assert_non_null(strstr(fmm_last_error(), "another unit"));
+    fmm_plan_destroy(&plan);
+  }
+  fill(6, 1, 0); /* half of them within 1e-200: no unit helps */
+  for (int i = 0; i < N / 2; i++) points[3 * i] = 1e-200 * i, points[3 * i + 1] = points[3 * i + 2] = 0;
+  fmm_options o = defaults(1e-3);
+  fmm_plan *plan = NULL;
+  o.gradient = 1;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_int_equal(fmm_plan_set_points(plan, N, points, NULL, 0, NULL), FMM_ERR_INPUT);
+  assert_non_null(strstr(fmm_last_error(), "spread or merge them"));
+  fmm_plan_destroy(&plan);
+}
+
 /* Lengths of 1e100 must not overflow where the order is measured: wrong by percents once. */
 static void extreme_units_keep_the_tolerance_of_kernels_with_a_length(void **state) {
   fill(0, 1e100, 0);
@@ -361,7 +387,7 @@ static void options_out_of_range_are_refused_with_their_value(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tiny_numbers_of_points_are_exact), cmocka_unit_test(no_sources_gives_zero_at_every_target),
-      cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance), cmocka_unit_test(extreme_units_keep_the_tolerance_of_kernels_with_a_length),
+      cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance), cmocka_unit_test(units_that_double_precision_cannot_hold_are_refused_with_the_points), cmocka_unit_test(extreme_units_keep_the_tolerance_of_kernels_with_a_length),
       cmocka_unit_test(targets_far_outside_the_sources_keep_the_tolerance), cmocka_unit_test(zero_densities_give_zero),
       cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(direct_sums_refuse_what_an_execution_refuses), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads), cmocka_unit_test(the_prediction_is_for_the_threads_that_are_taken),
