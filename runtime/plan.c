@@ -7,6 +7,7 @@
 #include "file.h"
 #include "node.h"
 #include "options.h"
+#include "points.h"
 
 static fmm_status keep_profile_path(fmm_plan *plan) {
   const char *path = plan->options.profile_path;
@@ -17,8 +18,19 @@ static fmm_status keep_profile_path(fmm_plan *plan) {
   return FMM_OK;
 }
 
+/* No arrays can be on a device that is not there, whatever the schedule. */
+static fmm_status check_spaces(const fmm_options *o) {
+  fmm_gpu_info gpu;
+  if (o->densities_space == FMM_MEMORY_HOST && o->results_space == FMM_MEMORY_HOST) return FMM_OK;
+  fmm_gpu_query(o->gpu_device, &gpu);
+  if (gpu.present) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_DEVICE, "option %s is FMM_MEMORY_DEVICE, but there is no GPU to use: %s; pass host arrays (FMM_MEMORY_HOST)",
+                  o->densities_space == FMM_MEMORY_HOST ? "results_space" : "densities_space", gpu.reason);
+}
+
 static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options, const fmm_machine *machine) {
   FMM_TRY(fmm_options_copy(options, &plan->options));
+  FMM_TRY(check_spaces(&plan->options));
   FMM_TRY(fmm_pair_find(plan->options.kernel, &plan->pair));
   FMM_TRY(fmm_pair_resolve_params(plan->pair->info, plan->options.n_params, plan->options.params, plan->params));
   plan->options.kernel = plan->pair->info->name;
@@ -73,15 +85,8 @@ void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets) {
   if (n_sources + n_targets > BIND_MINIMUM) fmm_binding_begin(plan->binding, !may_use_gpu);
 }
 
-/* No address space holds the coordinates of more points: such a count is a mistake, found before anything is read. */
-static const int64_t most_points = (int64_t)1 << 42;
-
 static fmm_status check_points(const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets) {
-  if (n_sources < 0 || n_targets < 0)
-    return FMM_FAIL(FMM_ERR_ARGUMENT, "numbers of points cannot be negative: n_sources %lld, n_targets %lld", (long long)n_sources, (long long)n_targets);
-  if (n_sources > most_points || n_targets > most_points)
-    return FMM_FAIL(FMM_ERR_ARGUMENT, "no memory holds so many points: n_sources %lld, n_targets %lld; counts are of points, not of bytes", (long long)n_sources,
-                    (long long)n_targets);
+  FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
   if (n_sources && !sources) return FMM_FAIL(FMM_ERR_ARGUMENT, "sources is NULL, but n_sources is %lld", (long long)n_sources);
   if (n_targets && !targets) return FMM_FAIL(FMM_ERR_ARGUMENT, "targets is NULL, but n_targets is %lld (0 with NULL: the sources)", (long long)n_targets);
   if (plan->pair->info->takes_normals && n_sources && !normals)

@@ -7,6 +7,15 @@
 
 #include "team_loop.h"
 
+fmm_status fmm_points_check_counts(int64_t n_sources, int64_t n_targets) {
+  const int64_t most = (int64_t)1 << 42;
+  if (n_sources < 0 || n_targets < 0)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "numbers of points cannot be negative: %lld sources, %lld targets", (long long)n_sources, (long long)n_targets);
+  if (n_sources > most || n_targets > most)
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "no memory holds so many points: %lld sources, %lld targets; counts are of points, not of bytes", (long long)n_sources, (long long)n_targets);
+  return FMM_OK;
+}
+
 uint64_t fmm_key_spread(uint64_t v) {
   v &= 0x1fffff;
   v = (v | v << 32) & 0x1f00000000ffff;

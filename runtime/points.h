@@ -17,6 +17,9 @@ typedef struct fmm_frame {
   int coincident;        /* all points at one place */
 } fmm_frame;
 
+/* No address space holds the coordinates of more than 2^42 points: such a count, or a negative one, is a mistake, found before anything is read. */
+fmm_status fmm_points_check_counts(int64_t n_sources, int64_t n_targets);
+
 /* FMM_ERR_INPUT names the first row that is not finite (sources before targets). targets may be NULL. */
 fmm_status fmm_frame_make(fmm_frame *frame, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
                           double root_scale, int threads);

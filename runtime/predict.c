@@ -11,6 +11,7 @@
 #include "runtime/node.h"
 #include "runtime/options.h"
 #include "runtime/plan.h"
+#include "runtime/points.h"
 
 enum { SAMPLE = 4096 };
 
@@ -70,6 +71,7 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
   const fmm_pair *pair;
   fmm_order_search search = {0};
   fmm_predicted p = {.threads = threads > 0 ? threads : machine->device[FMM_DEVICE_CPU].units, .machine = *machine};
+  FMM_TRY(fmm_points_check_counts(points->n_sources, points->n_targets));
   FMM_TRY(fmm_pair_find(options->kernel, &pair));
   FMM_TRY(begin_search(options, pair, points, own_threads(threads), &search));
   if (options->gpu_sms) fmm_machine_use_units(&p.machine, FMM_DEVICE_GPU, options->gpu_sms);
@@ -84,9 +86,8 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
   return status;
 }
 
-static fmm_status check_arguments(const char *distribution, int64_t n_points, const fmm_prediction *prediction) {
+static fmm_status check_arguments(const char *distribution, const fmm_prediction *prediction) {
   if (!distribution) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_predict: distribution is NULL; give uniform, ellipsoid, sphere or plummer");
-  if (n_points < 0) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_predict: n_points is %lld; it must be 0 or more", (long long)n_points);
   if (!prediction || prediction->struct_size < sizeof(size_t) || prediction->struct_size > 65536)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_predict: set prediction.struct_size to sizeof(fmm_prediction) first");
   return FMM_OK;
@@ -96,7 +97,7 @@ fmm_status fmm_predict(const fmm_options *options, const char *distribution, int
   fmm_options o;
   fmm_machine machine;
   fmm_predicted p;
-  FMM_TRY(check_arguments(distribution, n_points, prediction));
+  FMM_TRY(check_arguments(distribution, prediction));
   FMM_TRY(fmm_options_copy(options, &o));
   FMM_TRY(fmm_node_machine(o.profile_path, 0, o.gpu_device, o.gpu_sms, &machine));
   fmm_predict_points points = {.distribution = distribution, .n_sources = n_points};

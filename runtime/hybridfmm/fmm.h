@@ -115,7 +115,8 @@ typedef struct fmm_plan_info {
 FMM_API fmm_status fmm_options_init_sized(fmm_options *options, size_t struct_size);
 #define fmm_options_init(options) fmm_options_init_sized((options), sizeof(fmm_options))
 
-/* Checks the options and makes an empty plan in *plan (owned by the caller; destroy it). Options are copied. */
+/* Checks the options and makes an empty plan in *plan (owned by the caller; destroy it). Options are copied. Arrays in device memory are
+ * FMM_ERR_DEVICE where there is no GPU to use. */
 FMM_API fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options);
 
 /* Sorts the points, builds tree, lists and operators, chooses order, leaf size, precision and schedule, and reserves

@@ -384,6 +384,21 @@ static void options_out_of_range_are_refused_with_their_value(void **state) {
   assert_null(plan);
 }
 
+static void arrays_on_a_device_that_is_not_there_are_refused_by_name(void **state) {
+  fmm_gpu_info gpu;
+  fmm_gpu_query(0, &gpu);
+  for (int k = 0; k < 2; k++) {
+    fmm_plan *plan = NULL;
+    fmm_options o = defaults(1e-6);
+    *(k ? &o.densities_space : &o.results_space) = FMM_MEMORY_DEVICE;
+    o.schedule = FMM_SCHEDULE_CPU;
+    fmm_status status = fmm_plan_create(&plan, &o);
+    assert_int_equal(status, gpu.present ? FMM_OK : FMM_ERR_DEVICE);
+    if (status != FMM_OK) assert_non_null(strstr(fmm_last_error(), k ? "densities_space is FMM_MEMORY_DEVICE" : "results_space is FMM_MEMORY_DEVICE"));
+    fmm_plan_destroy(&plan);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tiny_numbers_of_points_are_exact), cmocka_unit_test(no_sources_gives_zero_at_every_target),
@@ -393,6 +408,6 @@ int main(void) {
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads), cmocka_unit_test(the_prediction_is_for_the_threads_that_are_taken),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
       cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(impossible_numbers_of_points_are_refused_before_any_is_read),
-                                     cmocka_unit_test(options_out_of_range_are_refused_with_their_value)};
+                                     cmocka_unit_test(options_out_of_range_are_refused_with_their_value), cmocka_unit_test(arrays_on_a_device_that_is_not_there_are_refused_by_name)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

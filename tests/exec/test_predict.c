@@ -2,6 +2,7 @@
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "runtime/generate.h"
@@ -143,6 +144,20 @@ static void memory_is_close_to_what_a_plan_reserves(void **state) {
   }
 }
 
+static void numbers_of_points_that_no_plan_takes_are_refused(void **state) {
+  static const int64_t n[] = {-1, ((int64_t)1 << 42) + 1, INT64_MAX};
+  fmm_options o;
+  assert_ok(fmm_options_init(&o));
+  for (int i = 0; i < 3; i++) {
+    fmm_prediction p = {.struct_size = sizeof p, .leaf_size = 42};
+    char number[32];
+    snprintf(number, sizeof number, "%lld", (long long)n[i]);
+    assert_int_equal(fmm_predict(&o, "uniform", n[i], &p), FMM_ERR_ARGUMENT);
+    assert_non_null(strstr(fmm_last_error(), number));
+    assert_int_equal(p.leaf_size, 42);
+  }
+}
+
 /* The parent has run a team, so that a child that started one would wait for ever; order and estimates are sought. */
 static void a_forked_child_predicts_with_one_thread(void **state) {
   fmm_options o;
@@ -175,7 +190,7 @@ int main(void) {
                                      cmocka_unit_test(a_part_of_a_gpu_gets_the_schedule_that_was_fast),
                                      cmocka_unit_test(a_schedule_without_its_device_is_a_device_error),
                                      cmocka_unit_test(an_older_and_shorter_struct_is_filled_no_further),
-                                     cmocka_unit_test(no_points_take_no_time), cmocka_unit_test(a_forked_child_predicts_with_one_thread),
+                                     cmocka_unit_test(no_points_take_no_time), cmocka_unit_test(numbers_of_points_that_no_plan_takes_are_refused), cmocka_unit_test(a_forked_child_predicts_with_one_thread),
                                      cmocka_unit_test(memory_is_close_to_what_a_plan_reserves)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
