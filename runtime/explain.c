@@ -28,6 +28,7 @@ static void say_phases(text *t, const fmm_setup *s) {
     say(t, "%-7s %-7s %-9s %12.3e %11.3e %17.3e\n", fmm_phase_names[phase], i->device[phase] == FMM_DEVICE_GPU ? "gpu" : "cpu", precision_name(i->precision[phase]),
         i->phase_predicted_s[phase], i->phase_measured_s[phase], i->phase_limit_s[phase]);
   }
+  if (s->n_nested) say(t, "%d cluster%s after them, on the cpu: predicted %.3e s, measured %.3e s\n", s->info.n_clusters, s->n_nested == 1 ? "" : "s", s->info.clusters_predicted_s, s->info.clusters_measured_s);
 }
 
 static void say_schedules(text *t, const fmm_setup *s) {

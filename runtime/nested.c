@@ -66,6 +66,12 @@ size_t fmm_nested_bytes(const fmm_setup *s) {
   return bytes;
 }
 
+double fmm_nested_predicted_s(const fmm_setup *s) {
+  double seconds = 0;
+  for (int32_t k = 0; k < s->n_nested; k++) seconds += s->nested[k].plan->setup->info.predicted_s;
+  return seconds;
+}
+
 static void add_results(fmm_setup *s, const fmm_nested *c) {
   const int64_t *target = s->tree.same_points ? c->source : c->target;
   int columns = s->state.n_columns, outputs = s->state.pair->info->outputs, parts = s->state.gradient ? 4 : 1;

@@ -87,6 +87,7 @@ fmm_status fmm_nested_create(fmm_setup *setup, const fmm_plan *plan);
 void fmm_nested_destroy(fmm_setup *setup);
 fmm_status fmm_nested_add(fmm_setup *setup);
 size_t fmm_nested_bytes(const fmm_setup *setup);
+double fmm_nested_predicted_s(const fmm_setup *setup);
 /* call.c: what a call's arrays must be; n_rows of results. */
 fmm_status fmm_call_check_plan(const fmm_plan *plan, const char *function);
 fmm_status fmm_call_check_arrays(const fmm_plan *plan, int64_t n_rows, const double *densities, const double *potential, const double *gradient);

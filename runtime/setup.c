@@ -138,7 +138,9 @@ static void fill_info(fmm_setup *s, const fmm_plan *plan) {
   *i = (fmm_plan_info){.struct_size = sizeof *i, .order = s->far_field ? s->counts.order : 0, .expected_error = s->far_field ? s->expected_error : NAN, .leaf_size = s->tree.leaf_size, .root_scale = s->tree.root_scale,
                        .schedule = s->assignment.kind, .threads = plan->threads, .n_sources = s->tree.sources.n_input,
                        .n_targets = s->tree.targets.n_input, .n_leaves = s->tree.n_leaves, .n_boxes = s->tree.n_boxes,
-                       .n_levels = s->tree.n_levels, .predicted_s = s->makespan.seconds, .host_bytes = state_bytes(s)};
+                       .n_levels = s->tree.n_levels, .host_bytes = state_bytes(s), .n_clusters = s->n_nested,
+                       .clusters_predicted_s = fmm_nested_predicted_s(s)};
+  i->predicted_s = s->makespan.seconds + i->clusters_predicted_s;
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
     double on_gpu = s->assignment.gpu_fraction[phase];
     fmm_device device = on_gpu > 0.5 ? FMM_DEVICE_GPU : FMM_DEVICE_CPU;

@@ -28,7 +28,7 @@ typedef struct fmm_run {
   double *potential, *gradient;
   double predicted_s, phase_predicted_s[FMM_N_PHASES]; /* fixed before the first execution */
   int64_t runs;
-  double median_s, min_s, max_s, phase_s[FMM_N_PHASES]; /* phases: medians */
+  double median_s, min_s, max_s, phase_s[FMM_N_PHASES], clusters_s; /* phases, clusters: medians */
   fmm_plan_info info;      /* after the last execution */
   fmm_run_error error;
 } fmm_run;

@@ -59,7 +59,7 @@ static fmm_status execute_once(fmm_run *run) {
   return fmm_plan_get_info(run->plan, &run->info);
 }
 
-/* times: one row of `runs` for the whole, then one for each phase. */
+/* times: one row of `runs` for the whole, then one for each phase, then one for the clusters. */
 static fmm_status execute_all(fmm_run *run, double *times) {
   int64_t n = run->options.repeat;
   if (n > 1) FMM_TRY(execute_once(run)); /* the warm-up */
@@ -67,10 +67,12 @@ static fmm_status execute_all(fmm_run *run, double *times) {
     FMM_TRY(execute_once(run));
     times[i] = run->info.last_evaluation_s;
     for (int p = 0; p < FMM_N_PHASES; p++) times[(1 + p) * n + i] = run->info.phase_measured_s[p];
+    times[(1 + FMM_N_PHASES) * n + i] = run->info.clusters_measured_s;
   }
   run->runs = n;
   run->median_s = median(times, n), run->min_s = times[0], run->max_s = times[n - 1];
   for (int p = 0; p < FMM_N_PHASES; p++) run->phase_s[p] = median(times + (1 + p) * n, n);
+  run->clusters_s = median(times + (1 + FMM_N_PHASES) * n, n);
   return FMM_OK;
 }
 
@@ -86,7 +88,7 @@ fmm_status fmm_run_execute(fmm_run *run) {
   double *times;
   int changed = 0;
   FMM_TRY(allocate_results(run));
-  FMM_TRY(FMM_ALLOCATE(&times, run->options.repeat * (1 + FMM_N_PHASES), "times"));
+  FMM_TRY(FMM_ALLOCATE(&times, run->options.repeat * (2 + FMM_N_PHASES), "times"));
   fmm_status status = predict_and_execute(run, times);
   if (status == FMM_OK && run->options.adapt) status = fmm_plan_adapt(run->plan, &changed);
   if (status == FMM_OK && changed) {

@@ -30,6 +30,9 @@ static json_t *phases_array(const fmm_run *run) {
     json_object_set_new(phase, "limit_s", fmm_json_number(i->phase_limit_s[p]));
     json_array_append_new(phases, phase);
   }
+  if (i->n_clusters)
+    json_array_append_new(phases, json_pack("{s:s, s:s, s:f, s:o, s:o, s:o}", "name", "clusters", "device", "cpu", "fraction", 1.0, "predicted_s",
+                                            fmm_json_number(i->clusters_predicted_s), "measured_s", fmm_json_number(run->clusters_s), "limit_s", json_null()));
   return phases;
 }
 

@@ -41,6 +41,7 @@ static void print_times(const fmm_run *run) {
            fmm_cli_choice(FMM_PRECISIONS, run->info.precision[p], precision), fmm_text_seconds(run->phase_predicted_s[p], a), fmm_text_seconds(run->phase_s[p], b),
            fmm_text_seconds(run->info.phase_limit_s[p], c));
   }
+  if (run->info.n_clusters) printf("%-8s %-7s %-9s %12s %12s\n", "clusters", "cpu", "", fmm_text_seconds(run->info.clusters_predicted_s, a), fmm_text_seconds(run->clusters_s, b));
 }
 
 static void print_error(const fmm_run *run) {

@@ -103,12 +103,14 @@ typedef struct fmm_plan_info {
   int64_t n_sources, n_targets, n_leaves, n_boxes;
   int n_levels;
   double setup_s;                 /* seconds of set_points: tree, lists, operators, upload */
-  double predicted_s;             /* makespan predicted before the first execution */
+  double predicted_s;             /* of an evaluation, before the first execution: the makespan, then the clusters one after another */
   double phase_predicted_s[FMM_N_PHASES], phase_measured_s[FMM_N_PHASES], phase_limit_s[FMM_N_PHASES];
   double last_evaluation_s;       /* seconds of the latest execute */
   size_t host_bytes, device_bytes;/* reserved by this plan */
   char profile_path[512];         /* "" when nominal rates were used */
   double expected_error;          /* relative error expected of the order chosen: above the tolerance when no order is expected to reach it. NaN: none chosen */
+  int n_clusters;                 /* groups of points below the finest cell, each with a plan of its own on the CPU, after the phases */
+  double clusters_predicted_s, clusters_measured_s; /* all of them; part of predicted_s and last_evaluation_s */
 } fmm_plan_info;
 
 /* Fills *options with defaults. Pass the macro: fmm_options_init(&o). */

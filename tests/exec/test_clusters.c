@@ -1,4 +1,4 @@
-/* Plans with clusters below the finest cell, whose own plans belong to them: in what is made once, in memory and its cap, in plan_id. */
+/* Plans with clusters below the finest cell, whose own plans belong to them: in what is made once, in memory and its cap, in plan_id, in times. */
 #include "test.h"
 
 #include <string.h>
@@ -115,9 +115,32 @@ static void what_a_cluster_s_plan_chooses_is_in_the_plan_id(void **state) {
   assert_string_not_equal(id[0], id[2]);
 }
 
+static void clusters_are_in_the_predicted_and_the_measured_time(void **state) {
+  static double density[N], p[N];
+  fmm_options o = defaults(1e-3);
+  fmm_plan *plan = NULL;
+  fmm_plan_info info = {.struct_size = sizeof info};
+  char text[4096];
+  fill_clustered();
+  o.schedule = FMM_SCHEDULE_CPU;
+  assert_ok(fmm_generate_densities("unit", N, 5, density, 2));
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+  assert_ok(fmm_plan_execute(plan, density, p, NULL));
+  assert_ok(fmm_plan_get_info(plan, &info));
+  assert_int_equal(info.n_clusters, 1);
+  assert_true(info.clusters_predicted_s > 0 && info.clusters_predicted_s == plan->setup->nested[0].plan->setup->info.predicted_s);
+  assert_true(info.predicted_s == plan->setup->makespan.seconds + info.clusters_predicted_s);
+  assert_true(info.clusters_measured_s > 0 && info.clusters_measured_s < info.last_evaluation_s);
+  assert_ok(fmm_plan_explain(plan, text, sizeof text, NULL));
+  assert_non_null(strstr(text, "1 cluster after them"));
+  fmm_plan_destroy(&plan);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plans_of_clusters_share_their_operators), cmocka_unit_test(a_cluster_of_a_fifth_of_the_points_has_a_plan_of_its_own_whatever_the_leaf_size),
-      cmocka_unit_test(the_cap_on_host_memory_is_on_what_is_reported), cmocka_unit_test(what_a_cluster_s_plan_chooses_is_in_the_plan_id)};
+      cmocka_unit_test(the_cap_on_host_memory_is_on_what_is_reported), cmocka_unit_test(what_a_cluster_s_plan_chooses_is_in_the_plan_id),
+      cmocka_unit_test(clusters_are_in_the_predicted_and_the_measured_time)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,27 @@ static void the_report_has_every_member_of_the_contract(void **state) {
   json_decref(r);
 }
 
+static void clusters_below_the_finest_cell_have_a_line_and_an_entry(void **state) {
+  FILE *file = fopen("clustered.csv", "wb");
+  assert_non_null(file);
+  fputs("x,y,z\n", file);
+  for (int i = 0; i < 20000; i++) {
+    double part = i < 1000 ? 1 : 1e-9; /* nearly all far closer together than 2^-21 of the extent */
+    fprintf(file, "%.17g,%.17g,%.17g\n", part * fmod(i * 0.7548776662466927, 1), part * fmod(i * 0.5698402909980532, 1), part * fmod(i * 0.4501942, 1));
+  }
+  assert_int_equal(fclose(file), 0);
+  run_well("clustered.csv --densities unit --digits 3 --json");
+  json_t *r = report(), *entry = json_array_get(json_object_get(r, "phases"), FMM_N_PHASES);
+  assert_string_equal(json_string_value(json_object_get(entry, "name")), "clusters");
+  double clusters = json_number_value(json_object_get(entry, "predicted_s"));
+  assert_true(clusters > 0 && clusters < number_at(r, "predicted_s", NULL));
+  assert_true(json_number_value(json_object_get(entry, "measured_s")) > 0);
+  json_decref(r);
+  run_well("clustered.csv --densities unit --digits 3");
+  assert_non_null(strstr(out, "\nclusters cpu"));
+  assert_int_equal(remove("clustered.csv"), 0);
+}
+
 static void json_stays_one_object_whatever_else_is_asked(void **state) {
   run_well("--generate sphere --points 500 --json --explain -v");
   json_decref(report());
@@ -374,7 +395,7 @@ int main(int argc, char **argv) {
   if (argc != 4) return fprintf(stderr, "usage: test_run FMM-RUN DATA-FOLDER OLD-DRIVER-FOLDER\n"), 1;
   command_path = realpath(argv[1], NULL), data = argv[2], driver = argv[3];
   if (!command_path) return perror(argv[1]), 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract), cmocka_unit_test(clusters_below_the_finest_cell_have_a_line_and_an_entry),
                                      cmocka_unit_test(json_stays_one_object_whatever_else_is_asked),
                                      cmocka_unit_test(quiet_says_nothing_and_the_text_report_names_all_phases),
                                      cmocka_unit_test(a_missed_tolerance_is_put_down_to_what_was_asked),
