@@ -10,6 +10,7 @@
 #include "calib/frame.h"
 #include "calib/gpu.h"
 #include "calib/topology.h"
+#include "calib/trust.h"
 #include "runtime/file.h"
 #include "runtime/cores.h"
 #include "runtime/node.h"
@@ -115,6 +116,17 @@ static void say(fmm_announce *announce, void *context, const char *format, const
   if (announce) announce(context, line);
 }
 
+void fmm_profile_keep(const char *fingerprint, int gpu_sms, fmm_announce *announce, void *context, fmm_machine *machine) {
+  char path[512], doubt[512];
+  machine->path[0] = 0;
+  if (fmm_profile_user_path(fingerprint, gpu_sms, path) == FMM_OK && fmm_file_make_parents(path) == FMM_OK && fmm_profile_save(path, machine) == FMM_OK) {
+    snprintf(machine->path, sizeof machine->path, "%s", path);
+    say(announce, context, "profile kept in %s", path);
+  } else
+    say(announce, context, "the profile could not be kept (%s); it is used for this run only", fmm_last_error());
+  if (fmm_machine_doubt(machine, doubt, sizeof doubt)) say(announce, context, "%s", doubt);
+}
+
 fmm_status fmm_profile_obtain(const char *explicit_path, int gpu_sms, fmm_announce *announce, fmm_progress *progress, void *context, fmm_machine *machine) {
   char fingerprint[FMM_FINGERPRINT_CHARS], path[512];
   int found = 0;
@@ -129,11 +141,7 @@ fmm_status fmm_profile_obtain(const char *explicit_path, int gpu_sms, fmm_announ
   }
   say(announce, context, "no profile of this machine yet: measuring it quickly (about 10 s; fmm-calibrate does it thoroughly)%s", "");
   FMM_TRY(fmm_calibrate(FMM_EFFORT_QUICK, fmm_cores_allowed(), gpu_sms, progress, context, &m));
-  if (fmm_profile_user_path(fingerprint, gpu_sms, path) == FMM_OK && fmm_file_make_parents(path) == FMM_OK && fmm_profile_save(path, &m) == FMM_OK) {
-    snprintf(m.path, sizeof m.path, "%s", path);
-    say(announce, context, "profile kept in %s", path);
-  } else
-    say(announce, context, "the profile could not be kept (%s); it is used for this run only", fmm_last_error());
+  fmm_profile_keep(fingerprint, gpu_sms, announce, context, &m);
   *machine = m;
   return FMM_OK;
 }

@@ -8,6 +8,7 @@
 #include "calib/calibrate.h"
 #include "calib/report.h"
 #include "calib/topology.h"
+#include "calib/trust.h"
 #include "runtime/cores.h"
 #include "runtime/file.h"
 #include "runtime/node.h"
@@ -77,7 +78,7 @@ static fmm_status check_part(const calibrate_options *o, const fmm_machine *mach
 }
 
 static fmm_status measure(const calibrate_options *o) {
-  char path[512], fingerprint[FMM_FINGERPRINT_CHARS];
+  char path[512], fingerprint[FMM_FINGERPRINT_CHARS], doubt[512];
   int threads = fmm_cores_allowed();
   fmm_machine machine = {0};
   fmm_topology topology;
@@ -97,6 +98,7 @@ static fmm_status measure(const calibrate_options *o) {
   FMM_TRY(fmm_profile_save(path, &machine));
   snprintf(machine.path, sizeof machine.path, "%s", path);
   fmm_cli_say("profile written to %s", path);
+  if (fmm_machine_doubt(&machine, doubt, sizeof doubt)) fmm_cli_say("%s", doubt);
   if (o->json) return print_file(path);
   char text[2048];
   fmm_topology_text(&topology, text, sizeof text);

@@ -7,6 +7,7 @@
 #include "run.h"
 #include "runtime/gpu.h"
 #include "runtime/memory.h"
+#include "runtime/plan.h"
 
 static void announce(void *context, const char *line) {
   if (!((const fmm_run *)context)->options.quiet) fmm_cli_say("%s", line);
@@ -26,9 +27,8 @@ fmm_status fmm_run_plan(fmm_run *run) {
   options.n_columns = run->data.columns;
   options.density_sign = run->data.in_phase ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
   FMM_TRY(fmm_profile_obtain(run->options.c.profile, (int)run->options.c.gpu_sms, announce, NULL, run, &run->machine));
-  if (run->machine.path[0]) options.profile_path = run->machine.path;
   say_what_is_missing(run);
-  FMM_TRY(fmm_plan_create(&run->plan, &options));
+  FMM_TRY(fmm_plan_create_with(&run->plan, &options, &run->machine)); /* in a file or not */
   FMM_TRY(fmm_plan_set_points(run->plan, run->data.n, run->data.points, NULL, run->data.targets ? run->data.n_targets : 0, run->data.targets));
   run->info.struct_size = sizeof run->info;
   FMM_TRY(fmm_plan_get_info(run->plan, &run->info));

@@ -1,6 +1,7 @@
-/* Profiles as tables: everything of a recorded machine is there, with its unit; small buffers are not overrun. */
+/* Profiles as tables, and doubts about them: everything of a recorded machine is there, with its unit; small buffers are not overrun. */
 #include "test.h"
 #include "calib/report.h"
+#include "calib/trust.h"
 
 static fmm_machine sample(void) {
   fmm_machine m = {.schema = FMM_PROFILE_SCHEMA, .fingerprint = "0123456789abcdef", .build = "0.1.0 avx2", .effort = "quick", .created_unix_s = 86400};
@@ -53,9 +54,37 @@ static void a_small_buffer_is_ended_and_not_overrun(void **state) {
   assert_true(fmm_machine_text(&m, NULL, 0) == full);
 }
 
+static void a_phase_that_errs_by_more_than_half_is_named(void **state) {
+  fmm_machine m = sample();
+  fmm_constant *u = &m.device[FMM_DEVICE_CPU].constant[FMM_PHASE_ULIST][0], *w = &m.device[FMM_DEVICE_CPU].constant[FMM_PHASE_WLIST][1];
+  char line[512] = "";
+  assert_false(fmm_machine_doubt(&m, line, sizeof line)); /* 3.1 % of five runs */
+  *w = (fmm_constant){.value = 1, .median_error = 7, .n_fit = 2, .n_held_out = 1};
+  assert_false(fmm_machine_doubt(&m, line, sizeof line)); /* one run alone */
+  u->median_error = 12.5;
+  assert_true(fmm_machine_doubt(&m, line, sizeof line));
+  assert_has(line, "ulist in double on the CPU took 1250 %");
+  assert_has(line, "fmm-calibrate measures again");
+  u->n_held_out = 1, u->median_error = 0.031; /* no phase had more than one */
+  assert_true(fmm_machine_doubt(&m, line, sizeof line));
+  assert_has(line, "wlist in single on the CPU took 700 %");
+}
+
+static void recorded_machines_are_not_doubted(void **state) {
+  static const char *const names[] = {"cpu-2-cores", "h200-8-of-132", "xeon16-h200", "xeon16-h200-8sm"};
+  for (int i = 0; i < 4; i++) {
+    fmm_machine m;
+    char path[512], line[512];
+    snprintf(path, sizeof path, "%s/%s.json", FMM_TEST_MACHINES, names[i]);
+    assert_ok(fmm_profile_load(path, &m));
+    if (fmm_machine_doubt(&m, line, sizeof line)) fail_msg("%s: %s", names[i], line);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(rates_constants_and_errors_are_printed_with_units),
                                      cmocka_unit_test(a_recorded_machine_with_a_gpu_shows_both_devices),
+                                     cmocka_unit_test(a_phase_that_errs_by_more_than_half_is_named), cmocka_unit_test(recorded_machines_are_not_doubted),
                                      cmocka_unit_test(a_small_buffer_is_ended_and_not_overrun)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
