@@ -79,7 +79,7 @@ for r in rows[1:]:
     if inside:
         n, t = total.get(kernel, (0, 0))
         total[kernel] = (n + 1, t + scale[r[unit]] * float(r[value].replace(",", "")))
-    inside = inside or kernel == "gather"
+    inside = inside or kernel in ("gather", "scatter")
 for kernel, (n, t) in total.items(): print("%-20s %3d launches %9.1f us" % (kernel, n, t))
 print("all phases           %3d launches %9.1f us" % (sum(n for n, t in total.values()), sum(t for n, t in total.values())))'
 }
