@@ -4,8 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/machine.h"
 #include "runtime/file.h"
 #include "runtime/generate.h"
+#include "runtime/identity.h"
 #include "runtime/io/input.h"
 #include "runtime/io/number.h"
 #include "runtime/options.h"
@@ -75,7 +77,11 @@ fmm_status fmm_case_check(const fmm_case_options *o) {
 }
 
 fmm_status fmm_case_check_written(const fmm_case_options *o, const char *option, const char *path) {
-  const char *const read[] = {o->file, o->targets, o->densities && !fmm_is_density_name(o->densities) ? o->densities : NULL, o->profile};
+  char fingerprint[FMM_FINGERPRINT_CHARS], profile[512];
+  int found = 0;
+  fmm_fingerprint(fingerprint);
+  if (fmm_profile_find(o->profile, fingerprint, (int)o->gpu_sms, profile, &found) != FMM_OK) found = 0; /* that is told where it is read */
+  const char *const read[] = {o->file, o->targets, o->densities && !fmm_is_density_name(o->densities) ? o->densities : NULL, found ? profile : o->profile};
   for (size_t i = 0; i < sizeof read / sizeof *read; i++)
     if (read[i] && fmm_file_same(path, read[i]))
       return FMM_FAIL(FMM_ERR_ARGUMENT, "--%s '%s' would replace '%s', which is read; name another file", option, path, read[i]);

@@ -35,6 +35,8 @@ static fmm_status check(const fmm_predict_options *o) {
   if (!o->plot) return FMM_OK;
   const char *suffix = strrchr(o->plot, '.');
   if (!suffix || strcasecmp(suffix, ".svg")) return FMM_FAIL(FMM_ERR_ARGUMENT, "--plot '%s': pictures are written to .svg", o->plot);
+  if (o->machine && fmm_file_same(o->plot, o->machine))
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "--plot '%s' would replace '%s', which is read; name another file", o->plot, o->machine);
   FMM_TRY(fmm_case_check_written(&o->c, "plot", o->plot));
   return fmm_file_check_writable(o->plot);
 }

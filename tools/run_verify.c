@@ -11,9 +11,10 @@
  * columns, so that squares of values like 1e200 do not overflow. */
 typedef struct sums { double unit, error2, value2, magnitude2, largest_error, largest_value; } sums;
 
-static double largest(int64_t n, const double *values) {
+/* Of one column. */
+static double largest(int64_t n, const double *values, int column, int columns) {
   double most = 0;
-  for (int64_t i = 0; i < n; i++) most = fabs(values[i]) > most ? fabs(values[i]) : most;
+  for (int64_t i = column; i < n; i += columns) most = fabs(values[i]) > most ? fabs(values[i]) : most;
   return most > 0 ? most : 1;
 }
 
@@ -93,7 +94,7 @@ static void compare_column(const fmm_run *run, const reference *r, int column, f
   int outputs = run->data.pair->outputs, columns = run->data.columns, gradient = run->options.c.gradient, stride = gradient ? 4 : 1;
   double scale = fabs(isnan(run->options.c.scale) ? run->data.pair->default_scale : run->options.c.scale);
   int64_t values = r->n * outputs * columns;
-  sums potential = {.unit = largest(values, r->potential)}, slope = {.unit = gradient ? largest(3 * values, r->gradient) : 1};
+  sums potential = {.unit = largest(values, r->potential, column, columns)}, slope = {.unit = gradient ? largest(3 * values, r->gradient, column, columns) : 1};
   for (int64_t i = 0; i < r->n; i++)
     for (int o = 0; o < outputs; o++) {
       const double *m = r->magnitudes + (i * outputs + o) * stride * columns + column;

@@ -14,6 +14,17 @@ static int is_atom(fmm_view line) {
   return (n >= 4 && !memcmp(line.begin, "ATOM", 4)) || (n >= 6 && !memcmp(line.begin, "HETATM", 6));
 }
 
+/* Fields without a blank between them, as large numbers and long names make them (ARGA1000, HH11ARG): two at most, where what would be x has a decimal point, as the residue's number, which
+ * stands there where the radius is missing, has not. */
+enum { MOST_JOINED = 2 };
+static int has_point(fmm_view line, int64_t number) {
+  fmm_fields fields = fmm_fields_of(line, ' ');
+  fmm_view field;
+  for (int64_t i = 0; fmm_fields_next(&fields, &field); i++)
+    if (i == number) return memchr(field.begin, '.', (size_t)(field.end - field.begin)) != NULL;
+  return 0;
+}
+
 /* Numbers of five digits touch the record's name: HETATM12345 is one field for two. */
 static int number_joined(fmm_view line) { return line.begin[0] == 'H' && line.begin[6] >= '0' && line.begin[6] <= '9'; }
 
@@ -22,7 +33,7 @@ static fmm_status parse_atom(const fmm_lines *lines, double row[4]) {
   int64_t before = fmm_fields_count(lines->line, ' ') - TAIL;
   fmm_fields fields = fmm_fields_of(lines->line, ' ');
   fmm_view field;
-  if (before + number_joined(lines->line) < HEAD)
+  if (before + number_joined(lines->line) < HEAD && (before < HEAD - MOST_JOINED || !has_point(lines->line, before)))
     return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: %lld fields; expected record, number, atom, residue and its number, then x y z charge radius, separated by blanks",
                     lines->path, (long long)lines->number, (long long)(before + TAIL));
   for (int64_t i = -before; fmm_fields_next(&fields, &field); i++) {
