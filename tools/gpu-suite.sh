@@ -100,6 +100,8 @@ n=2000 leaf=30 order=4 dist=ellipsoid precision=single gradient=1
 n=2000 leaf=30 order=6 dist=ellipsoid precision=mixed densities=signed
 n=4000 leaf=120 root=1.1 order=5 precision=mixed
 n=2000 leaf=30 order=4 dist=ellipsoid columns=3
+n=2000 leaf=30 order=4 dist=ellipsoid precision=single columns=3 densities=signed
+n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed columns=2
 n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed kernel=stokes
 n=9000 leaf=2 order=3 columns=3
 n=3000 leaf=40 order=5 dist=ellipsoid
