@@ -155,7 +155,7 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   if (gpu_fraction[FMM_PHASE_ULIST] < 1) f.workspace += ulist_bytes(c, pair);
   if (has_far_field(c)) {
     int sets = pair->has_degree ? 1 : c->n_levels;
-    f.expansions = 3 * (double)c->n_boxes * box.box_bytes;
+    f.expansions = 2 * (double)c->n_boxes * box.box_bytes;
     f.operators = sets * (2 * (box.leaf_operator_bytes / 2 + box.parent_operator_bytes) + v.operator_bytes);
     if (gpu_fraction[FMM_PHASE_VLIST] < 1) f.workspace += fmm_vlist_workspace_bytes(&what, v_single ? sizeof(float) : sizeof(double), (double)(c->n_boxes - c->n_leaves), threads);
     if (gpu_fraction[FMM_PHASE_UP] < 1) f.workspace += level_workspace(&what, threads);

@@ -39,7 +39,7 @@ static void join_neighbours(int64_t n, leaf *l, int64_t i, unsigned levels) {
   for (int d = 0; d < 27; d++) {
     int64_t x = c[0] + d % 3 - 1, y = c[1] + d / 3 % 3 - 1, z = c[2] + d / 9 - 1;
     if (x < 0 || y < 0 || z < 0 || x > last || y > last || z > last) continue;
-    uint64_t key = fmm_key_of((uint64_t)x, (uint64_t)y, (uint64_t)z);
+    uint64_t key = fmm_key_of((uint32_t)x, (uint32_t)y, (uint32_t)z);
     for (int k = level; k >= 0; k--) {
       int64_t j = levels >> k & 1 ? fmm_cluster_search(n, l, k, key >> 3 * (level - k)) : -1;
       if (j >= 0) join(l, i, j);

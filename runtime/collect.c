@@ -18,9 +18,8 @@ static int64_t n_targets(const fmm_tree *t, int32_t b) { return t->target_end[b]
 static int near_leaves(const fmm_lister *l, int32_t b, int32_t leaf[27], uint32_t places[27]) {
   const int32_t *near = l->near + 27 * (int64_t)b, own_level = l->tree->level_begin[l->tree->level[b]];
   int n = 0, coarser[27], n_coarser = 0;
-  for (int k = 0; k < 27; k++) {
-    const int32_t c = near[k];
-    if (c < 0 || !l->source_leaf[c]) continue;
+  for (uint32_t left = l->around[b].leaves; left; left &= left - 1) {
+    const int k = __builtin_ctz(left), c = near[k];
     int at = n;
     for (int j = 0; c < own_level && j < n_coarser; j++)
       if (leaf[coarser[j]] == c) at = coarser[j];
@@ -36,12 +35,11 @@ static int near_leaves(const fmm_lister *l, int32_t b, int32_t leaf[27], uint32_
 /* Every X pair of box b, the ones cheaper directly too: leaves near the parent but not near b. */
 static void all_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
   int32_t parent = l->tree->parent[b], leaf[27];
-  uint32_t places[27], touching = 0; /* directions from the parent in which b lies at its face, edge or corner */
-  if (parent < 0 || !(l->around[parent] & FMM_AROUND_LEAF)) return;
-  for (int k = 0; k < 27; k++) touching |= (uint32_t)(l->facing[26 - k] >> l->tree->octant[b] & 1) << k;
+  uint32_t places[27];
+  if (parent < 0 || !l->around[parent].leaves) return;
   int n = near_leaves(l, parent, leaf, places);
   for (int i = 0; i < n; i++)
-    if (!(places[i] & touching)) emit(e, leaf[i], 0);
+    if (!(places[i] & l->touching[l->tree->octant[b]])) emit(e, leaf[i], 0);
 }
 
 /* Walks the boxes below one finer neighbour of a leaf, without recursion (depth is at most that of the tree, eight children each; boxes that do
@@ -55,7 +53,7 @@ static void walk_below(const fmm_lister *l, int32_t neighbour, unsigned facing, 
     const int32_t item = stack[--n], c = item < 0 ? ~item : item;
     const int64_t sources = n_sources(t, c);
     if (!sources) continue;
-    if (sources <= l->direct_threshold || (item >= 0 && !l->children[c])) {
+    if (sources <= l->direct_threshold || (item >= 0 && !l->children[c].there)) {
       if (u) emit(u, c, 0);
     } else if (item < 0) {
       if (w) emit(w, c, 0);
@@ -68,9 +66,10 @@ static void walk_below(const fmm_lister *l, int32_t neighbour, unsigned facing, 
 /* The same below all neighbours of leaf b; only those of its own level have children (the neighbour table holds none finer). */
 static void walk_finer(const fmm_lister *l, int32_t b, fmm_emitter *u, fmm_emitter *w) {
   const int32_t *near = l->near + 27 * (int64_t)b;
-  if (!(l->around[b] & FMM_AROUND_FINER)) return;
-  for (int k = 0; k < 27; k++)
-    if (near[k] >= 0 && l->children[near[k]]) walk_below(l, near[k], l->facing[k], u, w);
+  for (uint32_t left = l->around[b].parents; left; left &= left - 1) {
+    const int k = __builtin_ctz(left);
+    walk_below(l, near[k], l->facing[k], u, w);
+  }
 }
 
 void fmm_collect_u(const fmm_lister *l, int32_t b, fmm_emitter *e) {
@@ -95,13 +94,14 @@ void fmm_collect_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
 
 void fmm_collect_v(const fmm_lister *l, int32_t b, fmm_emitter *e) {
   const int32_t *near = l->near + 27 * (int64_t)b;
-  if (!l->target_children[b]) return;
-  for (int k = 0; k < 27; k++) {
-    int32_t q = near[k];
-    if (k == 13 || q < 0 || !l->source_children[q] || l->tree->level[q] != l->tree->level[b]) continue;
+  const unsigned targets = l->children[b].targets;
+  if (!targets) return;
+  for (uint32_t left = l->around[b].parents & ~((uint32_t)1 << 13); left; left &= left - 1) {
+    const int k = __builtin_ctz(left);
+    const int32_t q = near[k];
     unsigned any = 0;
     for (int t = 0; t < 8; t++)
-      if (l->target_children[b] >> t & 1) any |= l->far[k][t] & l->source_children[q];
+      if (targets >> t & 1) any |= l->far[k][t] & l->children[q].sources;
     if (any) emit(e, q, k);
   }
 }

@@ -29,56 +29,81 @@ static void make_facing_masks(fmm_lister *l) {
     for (int a = 0; a < 3; a++)
       if (d[a]) l->facing[direction] &= (uint8_t)(d[a] < 0 ? upper[a] : ~upper[a]);
   }
-}
-
-static void describe_box(fmm_lister *l, int32_t b) {
-  const fmm_tree *t = l->tree;
-  unsigned all = 0, sources = 0, targets = 0;
-  for (int32_t c = t->first_child[b], k = 0; k < t->n_children[b]; k++, c++) {
-    unsigned bit = 1u << t->octant[c];
-    all |= bit;
-    if (t->source_end[c] > t->source_begin[c]) sources |= bit;
-    if (t->target_end[c] > t->target_begin[c]) targets |= bit;
+  for (int octant = 0; octant < 8; octant++) {
+    l->touching[octant] = 0;
+    for (int k = 0; k < 27; k++) l->touching[octant] |= (uint32_t)(l->facing[26 - k] >> octant & 1) << k;
   }
-  l->source_leaf[b] = !all && t->source_end[b] > t->source_begin[b];
-  l->children[b] = (uint8_t)all, l->source_children[b] = (uint8_t)sources, l->target_children[b] = (uint8_t)targets;
 }
 
-static int32_t child_at(const fmm_lister *l, int32_t box, int octant) {
-  unsigned mask = l->children[box];
-  if (!(mask >> octant & 1)) return -1;
-  return l->tree->first_child[box] + fmm_count_bits(mask & ((1u << octant) - 1));
+static fmm_children describe_box(const fmm_tree *t, int32_t b) {
+  fmm_children all = {.first = t->first_child[b], .is_leaf = !t->n_children[b] && t->source_end[b] > t->source_begin[b]};
+  for (int32_t k = 0; k < t->n_children[b]; k++) {
+    const int32_t c = all.first + k, octant = t->octant[c];
+    const uint8_t bit = (uint8_t)(1u << octant);
+    all.place |= (uint32_t)k << 4 * octant;
+    all.there |= bit;
+    if (t->n_children[c]) all.parents |= bit;
+    if (t->target_end[c] > t->target_begin[c]) all.targets |= bit;
+    if (t->source_end[c] == t->source_begin[c]) continue;
+    all.sources |= bit;
+    if (!t->n_children[c]) all.leaves |= bit;
+  }
+  return all;
+}
+
+/* Of the axis of an octant, the neighbours at -1 .. 1 that lie in the first (half 0) or the second of the two places of the parent's
+ * neighbourhood that they reach: they begin at *first and *last is the last. Child at x of -1 .. 2 counted from the parent's lower half. */
+static void half_of_axis(int bit, int half, int *first, int *last) {
+  const int low = 2 * (bit + half) - 2;
+  *first = low < bit - 1 ? bit - 1 : low;
+  *last = low + 1 > bit + 1 ? bit + 1 : low + 1;
+}
+
+/* The neighbours of b that lie in one of its parent's, n: that box's children, or that box itself where it has none. */
+static void enter_neighbours(fmm_lister *l, int32_t b, int32_t n, const int half[3]) {
+  const int octant = l->tree->octant[b], o[3] = {octant & 1, octant >> 1 & 1, octant >> 2};
+  int32_t *near = l->near + 27 * (int64_t)b;
+  const fmm_children *c = &l->children[n];
+  fmm_around around = {0, 0};
+  int first[3], last[3];
+  for (int a = 0; a < 3; a++) half_of_axis(o[a], half[a], &first[a], &last[a]);
+  for (int z = first[2]; z <= last[2]; z++)
+    for (int y = first[1]; y <= last[1]; y++)
+      for (int x = first[0]; x <= last[0]; x++) {
+        const int k = (x - o[0] + 1) + 3 * (y - o[1] + 1) + 9 * (z - o[2] + 1), child = (x & 1) | (y & 1) << 1 | (z & 1) << 2;
+        if (!c->there) near[k] = n, around.leaves |= (uint32_t)c->is_leaf << k;
+        else if (c->there >> child & 1) {
+          near[k] = c->first + (int32_t)(c->place >> 4 * child & 15);
+          around.leaves |= (uint32_t)(c->leaves >> child & 1) << k, around.parents |= (uint32_t)(c->parents >> child & 1) << k;
+        }
+      }
+  l->around[b].leaves |= around.leaves, l->around[b].parents |= around.parents;
 }
 
 static void find_neighbours(fmm_lister *l, int32_t b) {
   const fmm_tree *t = l->tree;
-  const int32_t parent = t->parent[b], *around = l->near + 27 * (int64_t)parent;
-  const int o = t->octant[b], ox = o & 1, oy = o >> 1 & 1, oz = o >> 2;
+  const int o = t->octant[b];
+  const int32_t *around = l->near + 27 * (int64_t)t->parent[b];
   int32_t *near = l->near + 27 * (int64_t)b;
-  unsigned leaf = 0, finer = 0;
-  for (int z = oz - 1; z <= oz + 1; z++)
-    for (int y = oy - 1; y <= oy + 1; y++)
-      for (int x = ox - 1; x <= ox + 1; x++) { /* -1 .. 2: parent's offset is the halved floor, the child's octant the rest */
-        int32_t n = around[((x + 2) >> 1) + 3 * ((y + 2) >> 1) + 9 * ((z + 2) >> 1)];
-        if (n >= 0 && l->children[n] && t->level[n] == t->level[parent]) n = child_at(l, n, (x & 1) | (y & 1) << 1 | (z & 1) << 2);
-        *near++ = n;
-        if (n >= 0 && n != b) leaf |= l->source_leaf[n], finer |= l->children[n];
-      }
-  l->around[b] = (uint8_t)((leaf ? FMM_AROUND_LEAF : 0) | (finer ? FMM_AROUND_FINER : 0));
+  for (int k = 0; k < 27; k++) near[k] = -1;
+  l->around[b] = (fmm_around){0, 0};
+  for (int half = 0; half < 8; half++) {
+    const int h[3] = {half & 1, half >> 1 & 1, half >> 2};
+    const int32_t n = around[((o & 1) + h[0]) + 3 * ((o >> 1 & 1) + h[1]) + 9 * ((o >> 2) + h[2])];
+    if (n >= 0) enter_neighbours(l, b, n, h);
+  }
 }
 
 static fmm_status allocate_lister(fmm_lister *l) {
   const int64_t n = l->tree->n_boxes;
   FMM_TRY(FMM_ALLOCATE(&l->near, 27 * n, "neighbours of boxes"));
   FMM_TRY(FMM_ALLOCATE(&l->children, n, "children of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&l->source_leaf, n, "leaves with sources"));
-  FMM_TRY(FMM_ALLOCATE(&l->source_children, n, "children of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&l->around, n, "neighbours of boxes"));
-  return FMM_ALLOCATE(&l->target_children, n, "children of boxes");
+  return FMM_ALLOCATE(&l->around, n, "neighbours of boxes");
 }
 
 static void describe_piece(void *context, int64_t begin, int64_t end) {
-  for (int64_t b = begin; b < end; b++) describe_box(context, (int32_t)b);
+  const fmm_lister *l = context;
+  for (int64_t b = begin; b < end; b++) l->children[b] = describe_box(l->tree, (int32_t)b);
 }
 
 /* Boxes of a level, from its first one on. */
@@ -100,7 +125,7 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
   make_facing_masks(l);
   fmm_team_loop(tree->n_boxes, FMM_PARALLEL_MINIMUM, describe_piece, l, threads);
   for (int k = 0; k < 27; k++) l->near[k] = k == 13 ? 0 : -1;
-  l->around[0] = 0;
+  l->around[0] = (fmm_around){.leaves = (uint32_t)l->children[0].is_leaf << 13, .parents = (uint32_t)(l->children[0].there != 0) << 13};
   for (int level = 1; level < tree->n_levels; level++) {
     const int32_t first = tree->level_begin[level], n = tree->level_begin[level + 1] - first;
     fmm_team_loop(n, FMM_PARALLEL_MINIMUM, find_neighbours_of_piece, &(level_boxes){l, first}, threads);
@@ -111,8 +136,5 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
 void fmm_lister_free(fmm_lister *l) {
   FMM_FREE(&l->near);
   FMM_FREE(&l->children);
-  FMM_FREE(&l->source_leaf);
-  FMM_FREE(&l->source_children);
-  FMM_FREE(&l->target_children);
   FMM_FREE(&l->around);
 }

@@ -7,19 +7,27 @@
 #define FMM_LISTER_H
 #include "lists.h"
 
+/* Children of a box, octants one bit each. */
+typedef struct fmm_children {
+  int32_t first;     /* the first of them, -1 without */
+  uint32_t place;    /* of the child in an octant among them, four bits each */
+  uint8_t there, parents /* have children themselves */, sources, targets /* have some */, leaves /* have none, but sources */;
+  uint8_t is_leaf;   /* of the box: it has no children, but sources */
+} fmm_children;
+
+/* Directions (0 .. 26, the box itself among them) in which there is a leaf with sources, a box of the same level with children; one bit each. */
+typedef struct fmm_around { uint32_t leaves, parents; } fmm_around;
+
 typedef struct fmm_lister {
   const fmm_tree *tree;
   int64_t direct_threshold;
   int32_t *near;                /* n_boxes x 27 */
-  uint8_t *children;            /* n_boxes: octants that have a child, one bit each */
-  uint8_t *source_leaf;         /* n_boxes: whether it is a leaf with sources */
-  uint8_t *source_children, *target_children; /* the same with sources, with targets */
-  uint8_t *around;              /* n_boxes: what is among the neighbours other than the box itself, FMM_AROUND_... */
+  fmm_children *children;       /* n_boxes */
+  fmm_around *around;           /* n_boxes */
   uint8_t far[27][8];           /* [direction][octant of target child]: octants of source children that are not adjacent to it */
   uint8_t facing[27];           /* [direction]: octants of the neighbour there, at any depth below it, that touch the box */
+  uint32_t touching[8];         /* [octant of a child]: directions from its parent in which it lies at the parent's face, edge or corner */
 } fmm_lister;
-
-enum { FMM_AROUND_LEAF = 1 /* a leaf with sources */, FMM_AROUND_FINER = 2 /* a box with children */ };
 
 /* Where a collector puts the first `most` entries of one row; n counts all of them. */
 typedef struct fmm_emitter { int32_t *entry; uint8_t *direction; int64_t most, n; } fmm_emitter;

@@ -121,8 +121,8 @@ static void count_v_pairs(void *context, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; i++)
     for (int64_t j = v->offset[i]; j < v->offset[i + 1]; j++)
       for (int t = 0; t < 8; t++)
-        if (l->target_children[v->row[i]] >> t & 1)
-          pairs += fmm_count_bits(l->far[v->direction[j]][t] & (unsigned)l->source_children[v->entry[j]]);
+        if (l->children[v->row[i]].targets >> t & 1)
+          pairs += fmm_count_bits(l->far[v->direction[j]][t] & (unsigned)l->children[v->entry[j]].sources);
   fmm_join_begin();
   c->pairs += pairs;
   fmm_join_end();

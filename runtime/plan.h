@@ -38,7 +38,7 @@ typedef struct fmm_setup {
   fmm_assignment assignment;
   fmm_makespan makespan;
   fmm_state state;                     /* CPU arrays and workspaces */
-  double *density, *potential, *up_equivalent, *down_check, *down_equivalent;
+  double *density, *potential, *up_equivalent, *down_check;
   const double **potential_plane, **gradient_plane; /* planes of `potential` in the order of the caller's rows */
   fmm_gpu_plan *gpu;                   /* NULL when no phase runs there */
   int64_t gpu_rows[FMM_N_PHASES];      /* the GPU's rows of each phase are the first so many */

@@ -16,13 +16,18 @@ fmm_status fmm_points_check_counts(int64_t n_sources, int64_t n_targets) {
   return FMM_OK;
 }
 
-uint64_t fmm_key_spread(uint64_t v) {
-  v &= 0x1fffff;
-  v = (v | v << 32) & 0x1f00000000ffff;
-  v = (v | v << 16) & 0x1f0000ff0000ff;
-  v = (v | v << 8) & 0x100f00f00f00f00f;
-  v = (v | v << 4) & 0x10c30c30c30c30c3;
-  return (v | v << 2) & 0x1249249249249249;
+enum { table_bits = 11, table_size = 1 << table_bits }; /* two look-ups for the 21 bits of an axis */
+#define SPREAD(v) (((v) & 1) | ((v) & 2) << 2 | ((v) & 4) << 4 | ((v) & 8) << 6 | ((v) & 16) << 8 | ((v) & 32) << 10 | ((v) & 64) << 12 | ((v) & 128) << 14 | ((v) & 256) << 16 | ((v) & 512) << 18 | ((v) & 1024) << 20)
+#define SPREAD_8(v) SPREAD(v), SPREAD((v) + 1), SPREAD((v) + 2), SPREAD((v) + 3), SPREAD((v) + 4), SPREAD((v) + 5), SPREAD((v) + 6), SPREAD((v) + 7)
+#define SPREAD_64(v) SPREAD_8(v), SPREAD_8((v) + 8), SPREAD_8((v) + 16), SPREAD_8((v) + 24), SPREAD_8((v) + 32), SPREAD_8((v) + 40), SPREAD_8((v) + 48), SPREAD_8((v) + 56)
+#define SPREAD_512(v) SPREAD_64(v), SPREAD_64((v) + 64), SPREAD_64((v) + 128), SPREAD_64((v) + 192), SPREAD_64((v) + 256), SPREAD_64((v) + 320), SPREAD_64((v) + 384), SPREAD_64((v) + 448)
+static const uint32_t spread[table_size] = {SPREAD_512(0u), SPREAD_512(512u), SPREAD_512(1024u), SPREAD_512(1536u)}; /* each bit three places from the next */
+
+static uint64_t interleave(uint32_t i, uint32_t j, uint32_t k) { return spread[i] | (uint64_t)spread[j] << 1 | (uint64_t)spread[k] << 2; }
+
+uint64_t fmm_key_of(uint32_t i, uint32_t j, uint32_t k) {
+  const uint32_t low = table_size - 1;
+  return interleave(i & low, j & low, k & low) | interleave(i >> table_bits, j >> table_bits, k >> table_bits) << 3 * table_bits;
 }
 
 uint64_t fmm_key_compact(uint64_t v) {
@@ -47,19 +52,25 @@ typedef struct sorting {
 
 static double scaled(const fmm_frame *f, const double *row, int axis) { return (row[axis] - f->shift[axis]) * f->scale + 0.0; /* no -0 */ }
 
-static uint64_t cell(const fmm_frame *f, const double *row, int axis) {
+static uint32_t cell(const fmm_frame *f, const double *row, int axis) {
   return fmm_key_cell(scaled(f, row, axis), f->lo[axis], f->cells_per_unit);
 }
 
-typedef struct keying { const fmm_frame *frame; const double *rows; fmm_sort_item *items; } keying;
+static inline uint64_t key_of_row(const fmm_frame *f, const double *row) { return f->coincident ? 0 : fmm_key_of(cell(f, row, 0), cell(f, row, 1), cell(f, row, 2)); }
 
-/* Of the rows that the items name. */
+/* Keys into items, of the rows that these name, or of all rows in turn. */
+typedef struct keying { const fmm_frame *frame; const double *rows; fmm_sort_item *items; uint64_t *keys; } keying;
+
+static void make_items_keys(void *context, int64_t begin, int64_t end) {
+  const keying *k = context;
+  const fmm_frame f = *k->frame;
+  for (int64_t i = begin; i < end; i++) k->items[i].key = key_of_row(&f, k->rows + 3 * k->items[i].row);
+}
+
 static void make_keys(void *context, int64_t begin, int64_t end) {
   const keying *k = context;
-  for (int64_t i = begin; i < end; i++) {
-    const double *r = k->rows + 3 * k->items[i].row;
-    k->items[i].key = k->frame->coincident ? 0 : fmm_key_of(cell(k->frame, r, 0), cell(k->frame, r, 1), cell(k->frame, r, 2));
-  }
+  const fmm_frame f = *k->frame;
+  for (int64_t i = begin; i < end; i++) k->keys[i] = key_of_row(&f, k->rows + 3 * i);
 }
 
 static fmm_status sort_rows(sorting *s) {
@@ -195,9 +206,15 @@ done:
 }
 
 fmm_status fmm_points_sort_items(fmm_sort_item *items, fmm_sort_item *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads) {
-  keying k = {frame, rows, items};
-  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, make_keys, &k, threads);
+  keying k = {.frame = frame, .rows = rows, .items = items};
+  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, make_items_keys, &k, threads);
   return fmm_sort_items(items, scratch, n, threads);
+}
+
+fmm_status fmm_points_sort_keys(uint64_t *keys, uint64_t *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads) {
+  keying k = {.frame = frame, .rows = rows, .keys = keys};
+  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, make_keys, &k, threads);
+  return fmm_sort_keys(keys, scratch, n, threads);
 }
 
 void fmm_points_free(fmm_points *p) {

@@ -30,17 +30,18 @@ fmm_status fmm_points_sort(fmm_points *points, uint64_t **keys, const fmm_frame 
                            int64_t most_in_cell, int threads);
 /* Less than that, for estimates: each of n items, whose row the caller names, gets that row's key; then they are sorted. scratch: n more. */
 fmm_status fmm_points_sort_items(fmm_sort_item *items, fmm_sort_item *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads);
+/* The keys of n rows, sorted. */
+fmm_status fmm_points_sort_keys(uint64_t *keys, uint64_t *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads);
 void fmm_points_free(fmm_points *points);
 
 /* Coordinates of a scaled position to a key and back: three interleaved fields of 21 bits, x lowest. */
-uint64_t fmm_key_spread(uint64_t v);
+uint64_t fmm_key_of(uint32_t i, uint32_t j, uint32_t k); /* each below 2^21 */
 uint64_t fmm_key_compact(uint64_t key); /* the x field; shift the key right by 1 or 2 for y and z */
-static inline uint64_t fmm_key_of(uint64_t i, uint64_t j, uint64_t k) { return fmm_key_spread(i) | fmm_key_spread(j) << 1 | fmm_key_spread(k) << 2; }
 
 /* Cell of the finest level, on one axis, that a scaled coordinate is in. */
-static inline uint64_t fmm_key_cell(double scaled, double lo, double cells_per_unit) {
-  const double last = (double)((1 << FMM_KEY_LEVEL) - 1), c = (scaled - lo) * cells_per_unit;
-  return (uint64_t)(int64_t)(c > last ? last : c > 0 ? c : 0);
+static inline uint32_t fmm_key_cell(double scaled, double lo, double cells_per_unit) {
+  const double last = (double)((1 << FMM_KEY_LEVEL) - 1), c = (scaled - lo) * cells_per_unit, least = c < last ? c : last;
+  return (uint32_t)(int32_t)(least > 0 ? least : 0);
 }
 
 /* First index in [begin, end) of sorted keys whose key is at least `key`; end when there is none. */

@@ -147,16 +147,12 @@ fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *o, double divis
 }
 
 static fmm_status sort_set(const fmm_sample_set *s, const fmm_frame *frame, uint64_t **keys, int threads) {
-  fmm_sort_item *items = NULL, *scratch = NULL;
+  uint64_t *scratch = NULL;
   fmm_status status;
-  FMM_CHECK(FMM_ALLOCATE(&items, s->n, "keys to sort"));
-  FMM_CHECK(FMM_ALLOCATE(&scratch, s->n, "scratch of the sort"));
   FMM_CHECK(FMM_ALLOCATE(keys, s->n, "Morton keys"));
-  for (int64_t i = 0; i < s->n; i++) items[i].row = (uint64_t)i;
-  FMM_CHECK(fmm_points_sort_items(items, scratch, frame, s->n, s->rows, threads));
-  for (int64_t i = 0; i < s->n; i++) (*keys)[i] = items[i].key;
+  FMM_CHECK(FMM_ALLOCATE(&scratch, s->n, "scratch of the sort"));
+  FMM_CHECK(fmm_points_sort_keys(*keys, scratch, frame, s->n, s->rows, threads));
 done:
-  FMM_FREE(&items);
   FMM_FREE(&scratch);
   return status;
 }

@@ -63,7 +63,6 @@ static fmm_status reserve_arrays(fmm_setup *s, const fmm_plan *plan) {
   FMM_TRY(fmm_team_allocate(&s->potential, (size_t)s->n_result_planes, (size_t)s->tree.targets.n, threads, "sorted results"));
   FMM_TRY(fmm_team_allocate(&s->up_equivalent, 1, expansion, threads, "upward equivalent densities"));
   FMM_TRY(fmm_team_allocate(&s->down_check, 1, expansion, threads, "downward check potentials"));
-  FMM_TRY(fmm_team_allocate(&s->down_equivalent, 1, expansion, threads, "downward equivalent densities"));
   return order_planes(s, info->outputs, columns, plan->options.gradient != 0);
 }
 
@@ -78,7 +77,7 @@ static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan) {
   s->state = (fmm_state){.tree = &s->tree, .lists = &s->lists, .pair = plan->pair, .params = s->params, .operators = s->operators,
                          .n_columns = plan->options.n_columns, .gradient = plan->options.gradient != 0, .threads = plan->threads,
                          .tolerance = plan->options.tolerance, .density = s->density, .potential = s->potential,
-                         .up_equivalent = s->up_equivalent, .down_check = s->down_check, .down_equivalent = s->down_equivalent};
+                         .up_equivalent = s->up_equivalent, .down_check = s->down_check};
   memcpy(s->state.precision, s->assignment.precision, sizeof s->state.precision);
   FMM_FREE(&s->column_exponent); /* of a schedule that could not be kept */
   if (!is_all_on_gpu(s) && fmm_scales_columns(s->state.n_columns, s->state.precision)) FMM_TRY(FMM_ALLOCATE(&s->column_exponent, s->state.n_columns, "units of columns"));
@@ -125,7 +124,7 @@ static void make_plan_id(const fmm_setup *s, const fmm_plan *plan, char id[17]) 
 
 static size_t state_bytes(const fmm_setup *s) {
   size_t bytes = fmm_tree_bytes(&s->tree) + fmm_lists_bytes(&s->lists) + s->operator_bytes + fmm_nested_bytes(s) + fmm_memory_bytes(s->density) +
-                 fmm_memory_bytes(s->potential) + fmm_memory_bytes(s->up_equivalent) + fmm_memory_bytes(s->down_check) + fmm_memory_bytes(s->down_equivalent) +
+                 fmm_memory_bytes(s->potential) + fmm_memory_bytes(s->up_equivalent) + fmm_memory_bytes(s->down_check) +
                  fmm_memory_bytes(s->gpu_potential) + fmm_memory_bytes(s->gpu_check) + fmm_memory_bytes(s->host_density) + fmm_memory_bytes(s->host_potential) +
                  fmm_memory_bytes(s->host_gradient);
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
@@ -305,7 +304,6 @@ void fmm_setup_destroy(fmm_setup **setup) {
   FMM_FREE(&s->potential);
   FMM_FREE(&s->up_equivalent);
   FMM_FREE(&s->down_check);
-  FMM_FREE(&s->down_equivalent);
   fmm_operator_pool_destroy(&s->pool);
   fmm_lists_free(&s->lists);
   fmm_tree_free(&s->tree);

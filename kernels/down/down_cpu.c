@@ -1,6 +1,6 @@
 /* Down on CPU cores: level by level from FMM_FIRST_FAR_LEVEL, a parent's check potentials (V, X and inherited) become coefficients, and those its
  * eight children's inherited check potentials (one n x n product for all), added in down_check; then every leaf's check potentials become
- * equivalent densities, and these potentials and gradients at its targets (L2P, pair sums). Boxes that are not leaves have no downward
+ * equivalent densities, in their place, and these potentials and gradients at its targets (L2P, pair sums). Boxes that are not leaves have no downward
  * equivalent densities. Blocks of FMM_LANES boxes as in up. Reference: Ying, Biros, Zorin 2004, section 3.2. */
 #include "kernels/level_blocks.h"
 #include "kernels/pair/pair_sums.h"
@@ -21,8 +21,9 @@ static void split_parents(const fmm_level_worker *t, const fmm_level_operators *
   }
 }
 
+/* In place in down_check. */
 static void invert_leaves(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
-  fmm_invert_leaves(t, set->down_first, set->down_second, level, lanes, t->state->down_check, t->state->down_equivalent);
+  fmm_invert_leaves(t, set->down_first, set->down_second, level, lanes, t->state->down_check, t->state->down_check);
 }
 
 static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t box, double *planes) {
@@ -30,7 +31,7 @@ static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t bo
   const fmm_operators *o = state->operators;
   int64_t first = tree->target_begin[box];
   fmm_pair_lattice surface = {.surface = &o->shape, .center = {tree->center_x[box], tree->center_y[box], tree->center_z[box]},
-                              .radius = o->outer_radius * fmm_half_width(tree, tree->level[box]), .density = state->down_equivalent + (int64_t)box * state->n_columns * o->n,
+                              .radius = o->outer_radius * fmm_half_width(tree, tree->level[box]), .density = state->down_check + (int64_t)box * state->n_columns * o->n,
                               .component_stride = o->n_surface, .column_stride = o->n, .planes = planes};
   fmm_pair_targets targets = {.n = tree->target_end[box] - first, .x = tree->targets.x + first, .y = tree->targets.y + first, .z = tree->targets.z + first,
                               .value = state->potential + first, .value_stride = state->n_columns * tree->targets.n, .column_stride = tree->targets.n};

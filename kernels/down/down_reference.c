@@ -33,15 +33,15 @@ static void l2p(const fmm_state *state, int32_t box, const vectors *v) {
     v->z[i] = tree->center_z[box] + o->outer_radius * h * o->surface[3 * i + 2];
   }
   for (int c = 0; c < state->n_columns; c++) {
-    double *equivalent = state->down_equivalent + place_of(state, box, c);
-    fmm_apply_first(o, set->down_first, 1, state->down_check + place_of(state, box, c), v->coefficients, v->scratch);
+    double *equivalent = state->down_check + place_of(state, box, c); /* in the place of the check potentials */
+    fmm_apply_first(o, set->down_first, 1, equivalent, v->coefficients, v->scratch);
     fmm_apply_second(o, set->down_second, 1, v->coefficients, equivalent, v->scratch);
     for (int i = 0; i < o->n; i++) equivalent[i] /= scale;
   }
   const double *normal[3] = {NULL};
   fmm_reference_points source = {o->n_surface, v->x, v->y, v->z};
   fmm_reference_points target = {tree->target_end[box] - first, tree->targets.x + first, tree->targets.y + first, tree->targets.z + first};
-  fmm_reference_planes density = {state->down_equivalent + place_of(state, box, 0), o->n_surface, o->n};
+  fmm_reference_planes density = {state->down_check + place_of(state, box, 0), o->n_surface, o->n};
   fmm_reference_planes value = {state->potential + first, state->n_columns * tree->targets.n, tree->targets.n};
   fmm_reference_add(state->pair, state->params, state->n_columns, state->gradient, &source, normal, &density, &target, &value);
 }

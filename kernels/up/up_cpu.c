@@ -61,9 +61,7 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
 }
 
 static fmm_status reserve(fmm_state *state) {
-  FMM_TRY(fmm_level_blocks_reserve(state, FMM_PHASE_UP, state->tree->source_begin, state->tree->source_end));
-  memset(state->up_equivalent, 0, (size_t)state->tree->n_boxes * (size_t)state->n_columns * (size_t)state->operators->n * sizeof *state->up_equivalent);
-  return FMM_OK;
+  return fmm_level_blocks_reserve(state, FMM_PHASE_UP, state->tree->source_begin, state->tree->source_end);
 }
 
 static void release(fmm_state *state) { fmm_level_blocks_release(state, FMM_PHASE_UP); }

@@ -57,8 +57,7 @@ static inline fmm_status far_scene_create(far_scene *s, const far_scene_options 
   state->density = s->density;
   FMM_TRY(FMM_ALLOCATE_ZERO(&state->potential, s->n_potential, "potential"));
   FMM_TRY(FMM_ALLOCATE_ZERO(&state->up_equivalent, s->n_far, "upward densities"));
-  FMM_TRY(FMM_ALLOCATE_ZERO(&state->down_check, s->n_far, "downward checks"));
-  return FMM_ALLOCATE_ZERO(&state->down_equivalent, s->n_far, "downward densities");
+  return FMM_ALLOCATE_ZERO(&state->down_check, s->n_far, "downward checks");
 }
 
 static inline void far_scene_free(far_scene *s) {
@@ -66,7 +65,6 @@ static inline void far_scene_free(far_scene *s) {
   FMM_FREE(&s->state.potential);
   FMM_FREE(&s->state.up_equivalent);
   FMM_FREE(&s->state.down_check);
-  FMM_FREE(&s->state.down_equivalent);
   fmm_operators_destroy(&s->operators);
   fmm_lists_free(&s->lists);
   fmm_tree_free(&s->tree);

@@ -49,7 +49,7 @@ typedef struct fixture {
   fmm_operators *operators;
   fmm_state state;
   double params[FMM_MAX_PARAMS];
-  double *input, *density, *potential, *up, *check, *down, *sent;
+  double *input, *density, *potential, *up, *check, *sent;
   double *fetched;
   int64_t n_potential, n_boxes_values;
   fmm_gpu_plan *plan;
@@ -100,13 +100,12 @@ static void make(fixture *f, const shape *q) {
   for (int64_t i = 0; i < planes * f->tree.sources.n_input; i++) f->input[i] = ldexp(f->input[i], -exponent[i % q->columns]);
   f->up = values_of(f->n_boxes_values, 0);
   f->check = values_of(f->n_boxes_values, 0);
-  f->down = values_of(f->n_boxes_values, 0);
   f->sent = values_of(f->n_boxes_values, 0);
   f->potential = values_of(f->n_potential, 0);
   f->fetched = values_of(f->n_potential > f->n_boxes_values ? f->n_potential : f->n_boxes_values, 0);
   f->state = (fmm_state){.tree = &f->tree, .lists = &f->lists, .pair = pair, .params = f->params, .operators = f->operators, .n_columns = q->columns,
                          .gradient = q->gradient, .threads = 1, .tolerance = q->tolerance, .density = f->density, .potential = f->potential,
-                         .up_equivalent = f->up, .down_check = f->check, .down_equivalent = f->down};
+                         .up_equivalent = f->up, .down_check = f->check};
   for (int i = 0; i < FMM_N_PHASES; i++) f->state.precision[i] = FMM_PRECISION_DOUBLE;
   fmm_gpu_request request = {.state = &f->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1};
   assert_ok(fmm_gpu_plan_create(&f->plan, &request));
@@ -118,7 +117,6 @@ static void release(fixture *f) {
   FMM_FREE(&f->density);
   FMM_FREE(&f->up);
   FMM_FREE(&f->check);
-  FMM_FREE(&f->down);
   FMM_FREE(&f->sent);
   FMM_FREE(&f->potential);
   FMM_FREE(&f->fetched);

@@ -1,34 +1,34 @@
 /* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; buckets still large are
  * cut again by the team, small ones are finished by single threads in cache. A digit starts at the highest bit that differs within
- * its bucket, so shared prefixes (clusters, flat data) are skipped. Depth is at most 64 / serial_bits_min, whatever the input. */
-#include "sort.h"
-
+ * its bucket, so shared prefixes (clusters, flat data) are skipped. Depth is at most 64 / serial_bits_min, whatever the input.
+ * Included once by the source file of each kind of item (sort_items.c, sort_keys.c), which defines ITEM, KEY_OF and the name SORT. */
 #include <string.h>
 
 #include "memory.h"
+#include "sort.h"
 #include "team_loop.h"
 
 enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, insertion_limit = 24, team_minimum = 1 << 13, part_minimum = 1 << 14 };
 
 static int log2_floor(uint64_t v) { return 63 - __builtin_clzll(v); }
 
-static void insertion_sort(fmm_sort_item *a, int64_t n) {
+static void insertion_sort(ITEM *a, int64_t n) {
   for (int64_t i = 1; i < n; i++) {
-    fmm_sort_item item = a[i];
+    ITEM item = a[i];
     int64_t j = i;
-    for (; j > 0 && a[j - 1].key > item.key; j--) a[j] = a[j - 1];
+    for (; j > 0 && KEY_OF(a[j - 1]) > KEY_OF(item); j--) a[j] = a[j - 1];
     a[j] = item;
   }
 }
 
-static uint64_t differing_bits(const fmm_sort_item *a, int64_t n) {
+static uint64_t differing_bits(const ITEM *a, int64_t n) {
   uint64_t bits = 0;
-  for (int64_t i = 1; i < n; i++) bits |= a[i].key ^ a[0].key;
+  for (int64_t i = 1; i < n; i++) bits |= KEY_OF(a[i]) ^ KEY_OF(a[0]);
   return bits;
 }
 
 /* Sorts n items that lie in `from`; they end in `to` when move is set, else in `from`. The other array is scratch. */
-static void sort_bucket(fmm_sort_item *from, fmm_sort_item *to, int64_t n, int move) {
+static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move) {
   uint64_t bits = n > insertion_limit ? differing_bits(from, n) : 0;
   if (!bits) { /* few, or all equal */
     if (n <= insertion_limit) insertion_sort(from, n);
@@ -40,24 +40,22 @@ static void sort_bucket(fmm_sort_item *from, fmm_sort_item *to, int64_t n, int m
   int top = log2_floor(bits) + 1, shift = top > width ? top - width : 0;
   uint64_t mask = ((uint64_t)1 << width) - 1;
   int64_t end[1 << serial_bits_max] = {0}, sum = 0;
-  for (int64_t i = 0; i < n; i++) end[from[i].key >> shift & mask]++;
+  for (int64_t i = 0; i < n; i++) end[KEY_OF(from[i]) >> shift & mask]++;
   for (uint64_t d = 0; d <= mask; d++) {
     int64_t count = end[d];
     end[d] = sum;
     sum += count;
   }
-  for (int64_t i = 0; i < n; i++) to[end[from[i].key >> shift & mask]++] = from[i];
+  for (int64_t i = 0; i < n; i++) to[end[KEY_OF(from[i]) >> shift & mask]++] = from[i];
   for (uint64_t d = 0; d <= mask; d++) {
     int64_t begin = d ? end[d - 1] : 0;
     if (end[d] > begin) sort_bucket(to + begin, from + begin, end[d] - begin, !move);
   }
 }
 
-void fmm_sort_items_serial(fmm_sort_item *items, fmm_sort_item *scratch, int64_t n) { sort_bucket(items, scratch, n, 0); }
-
 /* One pass of a team over items, in a part a thread, or fewer where parts would be small. */
 typedef struct pass {
-  fmm_sort_item *items, *scratch;
+  ITEM *items, *scratch;
   int64_t n, (*count)[team_digits], *end, large; /* end[d]: of bucket d */
   int shift, parts, threads;
 } pass;
@@ -68,14 +66,14 @@ static void count_parts(void *context, int64_t begin, int64_t end) {
   const pass *p = context;
   for (int64_t t = begin; t < end; t++) {
     memset(p->count[t], 0, sizeof p->count[t]);
-    for (int64_t i = part_begin(p, t); i < part_begin(p, t + 1); i++) p->count[t][p->items[i].key >> p->shift & (team_digits - 1)]++;
+    for (int64_t i = part_begin(p, t); i < part_begin(p, t + 1); i++) p->count[t][KEY_OF(p->items[i]) >> p->shift & (team_digits - 1)]++;
   }
 }
 
 static void move_parts(void *context, int64_t begin, int64_t end) {
   const pass *p = context;
   for (int64_t t = begin; t < end; t++)
-    for (int64_t i = part_begin(p, t); i < part_begin(p, t + 1); i++) p->scratch[p->count[t][p->items[i].key >> p->shift & (team_digits - 1)]++] = p->items[i];
+    for (int64_t i = part_begin(p, t); i < part_begin(p, t + 1); i++) p->scratch[p->count[t][KEY_OF(p->items[i]) >> p->shift & (team_digits - 1)]++] = p->items[i];
 }
 
 /* Of each digit the part's first place, instead of its number. */
@@ -100,19 +98,19 @@ static void finish_buckets(void *context, int64_t first, int64_t last) {
   }
 }
 
-typedef struct difference { const fmm_sort_item *items; uint64_t bits; } difference;
+typedef struct difference { const ITEM *items; uint64_t bits; } difference;
 
 static void find_difference(void *context, int64_t begin, int64_t end) {
   difference *d = context;
-  uint64_t bits = 0, first = d->items[0].key;
-  for (int64_t i = begin; i < end; i++) bits |= d->items[i].key ^ first;
+  uint64_t bits = 0, first = KEY_OF(d->items[0]);
+  for (int64_t i = begin; i < end; i++) bits |= KEY_OF(d->items[i]) ^ first;
   fmm_join_begin();
   d->bits |= bits;
   fmm_join_end();
 }
 
 /* At most 64 / team_bits deep; on return the items are sorted in place. */
-static fmm_status sort_team(fmm_sort_item *items, fmm_sort_item *scratch, int64_t n, const pass *all) {
+static fmm_status sort_team(ITEM *items, ITEM *scratch, int64_t n, const pass *all) {
   difference d = {items, 0};
   fmm_team_loop(n, part_minimum, find_difference, &d, all->threads);
   if (!d.bits) return FMM_OK;
@@ -133,9 +131,9 @@ static fmm_status sort_team(fmm_sort_item *items, fmm_sort_item *scratch, int64_
   return status;
 }
 
-fmm_status fmm_sort_items(fmm_sort_item *items, fmm_sort_item *scratch, int64_t n, int threads) {
+fmm_status SORT(ITEM *items, ITEM *scratch, int64_t n, int threads) {
   if (n < team_minimum) {
-    fmm_sort_items_serial(items, scratch, n);
+    sort_bucket(items, scratch, n, 0);
     return FMM_OK;
   }
   const int parts = n < (int64_t)part_minimum * threads ? (int)(n / part_minimum) + 1 : threads;

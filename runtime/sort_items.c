@@ -1,0 +1,9 @@
+/* The sort of keys with rows (sort.h). */
+#include "sort.h"
+
+#define ITEM fmm_sort_item
+#define KEY_OF(item) ((item).key)
+#define SORT fmm_sort_items
+#include "sort_body.h"
+
+void fmm_sort_items_serial(fmm_sort_item *items, fmm_sort_item *scratch, int64_t n) { sort_bucket(items, scratch, n, 0); }
