@@ -13,7 +13,7 @@ fmm_status fmm_effort_find(const char *name, fmm_effort *effort); /* FMM_ERR_ARG
 /* Told what is going on and which part is done, 0..1. Returning nonzero stops: FMM_ERR_INTERRUPTED. */
 typedef int fmm_progress(void *context, const char *what, double fraction);
 
-/* One phase of one evaluation: features of the model and the fastest of the repeats. */
+/* One phase of one evaluation: features of the model and the median of the repeats. */
 typedef struct fmm_sweep_sample {
   int run;                 /* number of the evaluation: two a combination, double then single, and two more where gradients are measured */
   fmm_phase phase;
