@@ -1,5 +1,5 @@
 /* Chains of multiply-adds in registers, compiled once an instruction set: the arithmetic peak (calib/bench_fma.c).
- * One call does iterations * fmm_fma_flops_an_iteration operations and returns a number that depends on all of them. */
+ * One call does as many operations an iteration as `bench_fma.c` counts, and returns a number that depends on all of them. */
 #ifndef FMM_FMA_SIMD_H
 #define FMM_FMA_SIMD_H
 #include <stdint.h>

@@ -44,6 +44,7 @@ typedef struct fmm_machine {
   char source[512];                    /* where the numbers come from, in words; "" for calibrate's own */
   double created_unix_s;
   fmm_device_rates device[FMM_N_DEVICES];
+  char no_gpu[256];                    /* why this process can use none, in words; "" where it can or was not asked. No part of a profile */
 } fmm_machine;
 
 /* Every failure is FMM_ERR_PROFILE (writing: FMM_ERR_FILE) and says why and what to do; *machine is untouched then. */

@@ -53,7 +53,8 @@ fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed) {
   refit(&plan->machine, old);
   fmm_status status = rebuild(plan, old, &fresh);
   if (status != FMM_OK) return plan->machine = before, status;
-  int differs = strcmp(fresh->info.plan_id, old->info.plan_id) != 0;
+  const int degraded = fresh->no_gpu[0] && !old->no_gpu[0]; /* for want of what the old one holds */
+  int differs = !degraded && strcmp(fresh->info.plan_id, old->info.plan_id) != 0;
   fresh->info.setup_s = old->info.setup_s;
   fmm_setup_destroy(differs ? &plan->setup : &fresh);
   if (differs) plan->setup = fresh;

@@ -1,10 +1,10 @@
-/* One GPU as a plain C interface: opened, queried, given a plan's data once, then fed asynchronously. Two implementations: runtime/gpu_*.cu
+/* One GPU as a plain C interface: opened, queried, given a plan's data once, then fed asynchronously. Two implementations: runtime/gpu/*.cu
  * (CUDA) and runtime/gpu_none.c (built without nvcc), so that nothing else in the library knows CUDA.
  *
  * Life: fmm_gpu_plan_create uploads points, lists and operators and reserves everything (the only allocations). An execution is
  *   begin -> any order of run / send / fetch that respects the phases' dependencies -> results or fetch -> finish.
- * All calls between begin and finish return at once: work is enqueued on the plan's streams, copies are from and to pinned memory; `finish`
- * (and `wait`, for one fetched array) is where the host waits. Phases that depend on each other (up -> V, W; V, X -> down) are ordered by
+ * All calls between begin and finish return at once (begin copies densities that are not page-locked, by the whole team): work is enqueued on the plan's streams, copies are from
+ * and to pinned memory; `finish` (and `wait`, for one fetched array) is where the host waits. Phases that depend on each other (up -> V, W; V, X -> down) are ordered by
  * events inside; only what crosses the bus must be asked for with send and fetch.
  * Densities are in the caller's units and results come in them. What is fetched or sent is in those of its column, where columns have units of their own (runtime/column_units.h).
  * A plan is used by one thread at a time; different plans by different threads at once.
@@ -23,7 +23,7 @@ typedef struct fmm_gpu_info {
   char name[128], uuid[64], driver[32];
   int sms;               /* multiprocessors */
   int compute_capability;/* 10 * major + minor */
-  size_t memory_bytes, free_bytes;
+  size_t memory_bytes;
 } fmm_gpu_info;
 
 /* Looks at device `ordinal`. Never fails: what is wrong is in the reason. Costs a context's creation the first time. */
@@ -37,7 +37,7 @@ typedef struct fmm_gpu_request {
   int sms;               /* limit to this many multiprocessors by a green context (0: all); rounded up to what the hardware offers */
   unsigned phases;       /* bit (1u << phase) of every phase that may be run */
   size_t memory_cap;     /* bytes the plan may hold on the device (0: what is free) */
-  void *stream;          /* caller's cudaStream_t, ordered with begin and results when arrays are on the device (NULL: none) */
+  void *stream;          /* caller's cudaStream_t, ordered with begin and results when arrays are on the device (NULL: the legacy default stream) */
   int threads;           /* host threads for staging copies */
   fmm_memory_space densities_space, results_space; /* where begin's and results' arrays will be (0: host) */
   int64_t most_entries;  /* of a U list whose pairs are summed in both directions at once; 0: as many as the device's tables hold. For tests */
@@ -45,7 +45,7 @@ typedef struct fmm_gpu_request {
 
 typedef struct fmm_gpu_plan fmm_gpu_plan;
 
-/* Bytes a plan would hold at least (V in the smallest slabs) and at best, before anything is allocated. Needs no GPU. */
+/* Bytes a plan would hold at least (V in the smallest slabs) and at best, before anything is allocated: counted as the plan counts, for the tests of the model's footprint. 0 without CUDA. */
 void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *least_bytes, size_t *best_bytes);
 fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_request *request);
 void fmm_gpu_plan_destroy(fmm_gpu_plan **plan);

@@ -61,17 +61,22 @@ static void assume_frame(const fmm_machine *machine, fmm_device_rates *d) {
   d->evaluation_s.value = FMM_GPU_FRAME_CALLS * d->launch_s.value;
 }
 
+static void forbid(fmm_machine *machine, const char *reason) {
+  machine->device[FMM_DEVICE_GPU].present = 0;
+  snprintf(machine->no_gpu, sizeof machine->no_gpu, "%s", reason);
+}
+
 fmm_status fmm_node_gpu(int ordinal, int sms, fmm_machine *machine) {
   fmm_device_rates *gpu = &machine->device[FMM_DEVICE_GPU], now;
   fmm_gpu_info info;
   fmm_gpu_query(ordinal, &info);
-  if (!info.present) return gpu->present = 0, FMM_OK;
+  if (!info.present) return forbid(machine, info.reason), FMM_OK;
   int part = sms > 0 && sms < info.sms, units = part ? sms : info.sms;
   if (gpu->present && gpu->units == units && !strcmp(gpu->id, info.uuid)) return FMM_OK;
   pthread_mutex_lock(&mutex);
   fmm_status status = measured(ordinal, part ? sms : 0, &info, &now);
   pthread_mutex_unlock(&mutex);
-  if (status != FMM_OK) return gpu->present = 0, FMM_OK; /* a device that fails at this is no device to choose */
+  if (status != FMM_OK) return forbid(machine, fmm_last_error()), FMM_OK; /* a device that fails at this is no device to choose */
   if (gpu->present) {
     memcpy(now.constant, gpu->constant, sizeof now.constant);
     now.driving_slowdown = gpu->driving_slowdown, now.staging_bytes_per_s = gpu->staging_bytes_per_s, now.staging_s = gpu->staging_s;

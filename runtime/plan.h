@@ -41,6 +41,7 @@ typedef struct fmm_setup {
   double *density, *potential, *up_equivalent, *down_check;
   const double **potential_plane, **gradient_plane; /* planes of `potential` in the order of the caller's rows */
   fmm_gpu_plan *gpu;                   /* NULL when no phase runs there */
+  char no_gpu[256];                    /* why `auto` took none though there is one: its memory, a failure; "" */
   int64_t gpu_rows[FMM_N_PHASES];      /* the GPU's rows of each phase are the first so many */
   double *gpu_potential, *gpu_check;   /* what comes back from the GPU to be added; NULL when not needed */
   int registered;                      /* arrays that cross the bus are page-locked */

@@ -8,7 +8,7 @@
 #include "sort.h"
 #include "tree.h"
 
-enum { FMM_KEY_LEVEL = FMM_MAX_LEVELS - 1, FMM_KEY_BITS = 3 * FMM_KEY_LEVEL }; /* finest level: 21 bits a dimension */
+enum { FMM_KEY_LEVEL = FMM_MAX_LEVELS - 1 }; /* finest level: 21 bits a dimension */
 
 typedef struct fmm_frame {
   double scale, shift[3];

@@ -201,6 +201,7 @@ static fmm_status take_operators(fmm_setup *s, const fmm_plan *plan, int order) 
 static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan, const fmm_precision_sets *precisions) {
   fmm_status status = fmm_setup_gpu_create(s, plan);
   if (status == FMM_OK || plan->options.schedule != FMM_SCHEDULE_AUTO || (status != FMM_ERR_MEMORY && status != FMM_ERR_DEVICE)) return status;
+  snprintf(s->no_gpu, sizeof s->no_gpu, "%s", fmm_last_error());
   fmm_cost_table_forbid(&s->costs, FMM_DEVICE_GPU, status == FMM_ERR_MEMORY ? "the GPU's memory, or the cap on it, is not enough" : "the GPU failed when the plan was made");
   FMM_TRY(fmm_schedule_choose(&s->costs, precisions, FMM_SCHEDULE_AUTO, &s->assignment, &s->makespan));
   const int had_arrays = !is_all_on_gpu(s);
@@ -279,9 +280,17 @@ static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, c
   return FMM_OK;
 }
 
+/* A schedule that was named and needs a GPU says at once why there is none. */
+static fmm_status check_schedule(const fmm_plan *plan) {
+  const fmm_schedule_kind kind = plan->options.schedule;
+  if (kind == FMM_SCHEDULE_AUTO || kind == FMM_SCHEDULE_CPU || plan->machine.device[FMM_DEVICE_GPU].present || !plan->machine.no_gpu[0]) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_DEVICE, "schedule %s cannot run: %s; choose auto or cpu", fmm_schedule_name(kind), plan->machine.no_gpu);
+}
+
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                             int64_t n_targets, const double *targets) {
   fmm_setup *s = NULL;
+  FMM_TRY(check_schedule(plan));
   FMM_TRY(FMM_ALLOCATE_ZERO(&s, 1, "the plan's set-up"));
   fmm_plan_bind(plan, n_sources, n_targets);
   fmm_status status = build(s, plan, n_sources, sources, normals, n_targets, targets);

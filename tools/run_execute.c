@@ -5,7 +5,6 @@
 
 #include "calib/calibrate.h"
 #include "run.h"
-#include "runtime/gpu.h"
 #include "runtime/memory.h"
 #include "runtime/plan.h"
 
@@ -16,9 +15,8 @@ static void announce(void *context, const char *line) {
 /* auto takes what there is and says what is missing. */
 static void say_what_is_missing(const fmm_run *run) {
   if (run->options.quiet || run->options.c.schedule != FMM_SCHEDULE_AUTO) return;
-  fmm_gpu_info gpu = {0};
-  fmm_gpu_query(0, &gpu);
-  if (!gpu.present) fmm_cli_say("no GPU is used: %s", gpu.reason);
+  const char *no_gpu = run->plan->machine.device[FMM_DEVICE_GPU].present ? run->plan->setup->no_gpu : run->plan->machine.no_gpu;
+  if (*no_gpu) fmm_cli_say("no GPU is used: %s", no_gpu);
 }
 
 fmm_status fmm_run_plan(fmm_run *run) {
@@ -27,9 +25,9 @@ fmm_status fmm_run_plan(fmm_run *run) {
   options.n_columns = run->data.columns;
   options.density_sign = run->data.in_phase ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
   FMM_TRY(fmm_profile_obtain(run->options.c.profile, (int)run->options.c.gpu_sms, announce, NULL, run, &run->machine));
-  say_what_is_missing(run);
   FMM_TRY(fmm_plan_create_with(&run->plan, &options, &run->machine)); /* in a file or not */
   FMM_TRY(fmm_plan_set_points(run->plan, run->data.n, run->data.points, NULL, run->data.targets ? run->data.n_targets : 0, run->data.targets));
+  say_what_is_missing(run);
   run->info.struct_size = sizeof run->info;
   FMM_TRY(fmm_plan_get_info(run->plan, &run->info));
   if (!run->options.quiet) fmm_case_say_reach(&run->options.c, run->info.expected_error);

@@ -3,24 +3,12 @@
  * potentials at the points in one launch (L2P). Coefficients are those of the unit box (homogeneous kernels). */
 #include "runtime/gpu/gpu_cuda.h"
 
-static fmm_cuda_product product_of(const fmm_gpu_plan *p, const fmm_cuda_batch *batch) {
-  fmm_cuda_product m = {};
-  m.n = p->n, m.m_pad = p->m_pad, m.k_pad = p->k_pad, m.columns = p->columns;
-  m.n_segments = 1;
-  m.carveout = p->carveout, m.early = p->early, m.resident = p->resident, m.sms = p->sms;
-  m.matrix_stride = (int64_t)p->m_pad * p->k_pad;
-  m.n_boxes = batch->end - batch->begin;
-  return m;
-}
-
-static const fmm_cuda_operators *operators_at(const fmm_gpu_plan *p, int level) { return &p->op[p->n_operator_levels == 1 ? 0 : level]; }
-
 static fmm_status level(fmm_gpu_plan *p, const fmm_cuda_batch *batch, cudaStream_t stream) {
   const int32_t *d_box = p->d_column_box + batch->begin;
   int64_t first = batch->begin - p->down_batch[0].begin;
-  fmm_cuda_product m = product_of(p, batch);
+  fmm_cuda_product m = fmm_cuda_product_of(p, batch);
   if (batch != &p->down_batch[0]) { /* the first level's parents have no far field */
-    m.d_matrix = operators_at(p, batch->level - 1)->d_l2l;
+    m.d_matrix = fmm_cuda_operators_at(p, batch->level - 1)->d_l2l;
     m.d_tile_matrix = p->d_tile_octant + first / FMM_GPU_TILE_BOXES;
     m.d_in = p->d_coefficient;
     m.d_index = p->d_parent + first;
@@ -30,8 +18,8 @@ static fmm_status level(fmm_gpu_plan *p, const fmm_cuda_batch *batch, cudaStream
     m.add = 1;
     CUDA_TRY(fmm_cuda_product_run(&m, stream));
   }
-  m = product_of(p, batch);
-  m.d_matrix = operators_at(p, batch->level)->d_down_first;
+  m = fmm_cuda_product_of(p, batch);
+  m.d_matrix = fmm_cuda_operators_at(p, batch->level)->d_down_first;
   m.d_in = p->d_down_check;
   m.d_index = d_box;
   m.d_out = p->d_coefficient;
@@ -42,8 +30,8 @@ static fmm_status level(fmm_gpu_plan *p, const fmm_cuda_batch *batch, cudaStream
 }
 
 static fmm_status leaves(fmm_gpu_plan *p, const fmm_cuda_batch *batch, cudaStream_t stream) {
-  fmm_cuda_product m = product_of(p, batch);
-  m.d_matrix = operators_at(p, batch->level)->d_down_second;
+  fmm_cuda_product m = fmm_cuda_product_of(p, batch);
+  m.d_matrix = fmm_cuda_operators_at(p, batch->level)->d_down_second;
   m.d_in = p->d_coefficient;
   m.d_index = m.d_out_index = p->d_column_box + batch->begin;
   m.d_out = p->d_down_equivalent;

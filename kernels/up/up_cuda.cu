@@ -3,22 +3,10 @@
  * Homogeneous kernels: coefficients are those of the unit box, so only a leaf's product carries the level's factor. */
 #include "runtime/gpu/gpu_cuda.h"
 
-static fmm_cuda_product product_of(const fmm_gpu_plan *p, const fmm_cuda_batch *batch) {
-  fmm_cuda_product m = {};
-  m.n = p->n, m.m_pad = p->m_pad, m.k_pad = p->k_pad, m.columns = p->columns;
-  m.n_segments = 1;
-  m.carveout = p->carveout, m.early = p->early, m.resident = p->resident, m.sms = p->sms;
-  m.matrix_stride = (int64_t)p->m_pad * p->k_pad;
-  m.n_boxes = batch->end - batch->begin;
-  return m;
-}
-
-static const fmm_cuda_operators *operators_at(const fmm_gpu_plan *p, int level) { return &p->op[p->n_operator_levels == 1 ? 0 : level]; }
-
 /* Coefficients are in d_work[1]; out by the batch's boxes. */
 static fmm_status second(fmm_gpu_plan *p, const fmm_cuda_batch *batch, const double *d_coefficients, const double *d_scale, cudaStream_t stream) {
-  fmm_cuda_product m = product_of(p, batch);
-  m.d_matrix = operators_at(p, batch->level)->d_up_second;
+  fmm_cuda_product m = fmm_cuda_product_of(p, batch);
+  m.d_matrix = fmm_cuda_operators_at(p, batch->level)->d_up_second;
   m.d_in = d_coefficients;
   m.d_out = p->d_up_equivalent;
   m.d_out_index = p->d_column_box + batch->begin;
@@ -29,8 +17,8 @@ static fmm_status second(fmm_gpu_plan *p, const fmm_cuda_batch *batch, const dou
 
 static fmm_status leaves(fmm_gpu_plan *p, const fmm_cuda_batch *batch, cudaStream_t stream) {
   int64_t at = batch->begin * p->columns * p->n; /* leaf columns come first of all, in the order of P2M's slots */
-  fmm_cuda_product m = product_of(p, batch);
-  m.d_matrix = operators_at(p, batch->level)->d_up_first;
+  fmm_cuda_product m = fmm_cuda_product_of(p, batch);
+  m.d_matrix = fmm_cuda_operators_at(p, batch->level)->d_up_first;
   m.d_in = p->d_work[0] + at;
   m.d_out = p->d_work[1] + at;
   CUDA_TRY(fmm_cuda_product_run(&m, stream));
@@ -38,8 +26,8 @@ static fmm_status leaves(fmm_gpu_plan *p, const fmm_cuda_batch *batch, cudaStrea
 }
 
 static fmm_status parents(fmm_gpu_plan *p, const fmm_cuda_batch *batch, cudaStream_t stream) {
-  fmm_cuda_product m = product_of(p, batch);
-  m.d_matrix = operators_at(p, batch->level)->d_m2m;
+  fmm_cuda_product m = fmm_cuda_product_of(p, batch);
+  m.d_matrix = fmm_cuda_operators_at(p, batch->level)->d_m2m;
   m.n_segments = 8;
   m.d_in = p->d_up_equivalent;
   m.d_index = p->d_child + 8 * (batch->begin - p->n_leaf_columns);

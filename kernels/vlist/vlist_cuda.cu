@@ -201,10 +201,9 @@ fmm_status prepare(fmm_gpu_plan *p, size_t most_bytes) {
     CUDA_TRY(cudaFuncSetAttribute(c.inverse, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.inverse_bytes));
     return FMM_OK;
   }
-  CUDA_TRY(cudaFuncSetAttribute(forward<C>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                (int)fmm_vlist_cuda_forward_bytes(p->order, p->n_surface, p->children_forward)));
-  CUDA_TRY(cudaFuncSetAttribute(inverse<C>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                (int)fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, p->children_inverse)));
+  /* A limit is the kernel's, whatever plan launches it, and these serve all orders: so it is the device's, not what this plan needs. */
+  CUDA_TRY(cudaFuncSetAttribute(forward<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most_bytes));
+  CUDA_TRY(cudaFuncSetAttribute(inverse<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most_bytes));
   return FMM_OK;
 }
 }

@@ -15,7 +15,7 @@
 #include "kernels/operators.h"
 #include "kernels/simd.h"
 
-enum { FMM_OCTANTS = 8, FMM_VLIST_SUMS = 27, FMM_VLIST_PADDED = 32, FMM_DIRECTIONS = 27 };
+enum { FMM_VLIST_PADDED = 32, FMM_DIRECTIONS = 27 };
 
 /* Lane of sum (ex, ey, ez), e = 0: x0, 1: x1, 2: x0 + x1 along an axis. */
 #define FMM_VLIST_LANE(ex, ey, ez) \

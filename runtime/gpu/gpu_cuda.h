@@ -175,7 +175,7 @@ struct fmm_gpu_plan {
   int k_pad, m_pad;                  /* n rounded up to 16 and to 32 */
   int64_t n_sources, n_targets, n_input_sources, n_input_targets;
   int32_t n_boxes;
-  int same_points, homogeneous, merged_sources, merged_targets;
+  int same_points, merged_sources, merged_targets;
   const fmm_pair_info *info;
   double params[FMM_MAX_PARAMS], tolerance;
   fmm_precision precision[FMM_N_PHASES];
@@ -314,6 +314,18 @@ typedef struct fmm_cuda_product {
   const int32_t *d_out_index;          /* box of a column, -1: nowhere; NULL: the column itself */
   const double *d_out_scale;           /* by box of d_out, or NULL */
 } fmm_cuda_product;
+/* The product of a batch's columns with what a batch has in common; its matrix and arrays are the caller's to name. */
+static inline fmm_cuda_product fmm_cuda_product_of(const fmm_gpu_plan *p, const fmm_cuda_batch *batch) {
+  fmm_cuda_product m = {};
+  m.n = p->n, m.m_pad = p->m_pad, m.k_pad = p->k_pad, m.columns = p->columns;
+  m.n_segments = 1;
+  m.carveout = p->carveout, m.early = p->early, m.resident = p->resident, m.sms = p->sms;
+  m.matrix_stride = (int64_t)p->m_pad * p->k_pad;
+  m.n_boxes = batch->end - batch->begin;
+  return m;
+}
+static inline const fmm_cuda_operators *fmm_cuda_operators_at(const fmm_gpu_plan *p, int level) { return &p->op[p->n_operator_levels == 1 ? 0 : level]; }
+
 /* Once a device, before the first run; *early: short products may be launched so; *resident: as the field. */
 cudaError_t fmm_cuda_product_prepare(int *early, int *resident);
 cudaError_t fmm_cuda_product_run(const fmm_cuda_product *product, cudaStream_t stream);

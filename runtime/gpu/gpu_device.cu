@@ -14,7 +14,7 @@ extern "C" int64_t fmm_gpu_call_count(void) { return __atomic_load_n(&calls, __A
 fmm_status fmm_cuda_failed(cudaError_t error, const char *call, const char *file, int line) {
   cudaGetLastError(); /* an error that is not sticky is forgotten, so that the next execution works */
   if (error == cudaErrorMemoryAllocation)
-    return fmm_fail(FMM_ERR_MEMORY, file, line, "the GPU has not enough memory (%s): choose fewer points a GPU, --schedule cpu or a hybrid one", call);
+    return fmm_fail(FMM_ERR_MEMORY, file, line, "not enough memory on the GPU, or of the host's that can be page-locked (%s): choose fewer points a GPU, schedule cpu or a hybrid one", call);
   return fmm_fail(FMM_ERR_DEVICE, file, line, "the GPU failed: %s (%s) in %s", cudaGetErrorString(error), cudaGetErrorName(error), call);
 }
 
@@ -54,8 +54,8 @@ extern "C" void fmm_gpu_query(int ordinal, fmm_gpu_info *info) {
   if (cudaGetDevice(&before) != cudaSuccess) before = ordinal;
   error = cudaSetDevice(ordinal);
   if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, ordinal);
-  size_t total = 0;
-  if (error == cudaSuccess) error = cudaMemGetInfo(&info->free_bytes, &total);
+  size_t available = 0, total = 0;
+  if (error == cudaSuccess) error = cudaMemGetInfo(&available, &total); /* makes the context: a device that cannot have one cannot be used */
   cudaSetDevice(before);
   if (error != cudaSuccess) {
     snprintf(info->reason, sizeof info->reason, "GPU %d cannot be used (%s)", ordinal, cudaGetErrorString(error));

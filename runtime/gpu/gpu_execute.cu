@@ -1,4 +1,4 @@
-/* One execution on the device: begin, phases on two streams (far: up, X, V, down; near: U, W), copies on two more, results, finish. Everything
+/* One execution on the device: begin, phases on two streams (far: up, X, V, down; near: U, W; a third for the tiles of single-precision sums that must be double), copies on two more, results, finish. Everything
  * is enqueued with events between what depends on what; the host waits in finish (and in wait, for one array). */
 #include "runtime/gpu/gpu_cuda.h"
 
@@ -73,7 +73,7 @@ fmm_status begin(fmm_gpu_plan *p, const double *densities, fmm_memory_space spac
   if (p->d_down_check) CUDA_TRY(cudaMemsetAsync(p->d_down_check, 0, expansion_bytes(p, p->n_boxes), far));
   if (space == FMM_MEMORY_HOST && !locked) FMM_TRY(send_densities(p, densities, 0));
   if (space == FMM_MEMORY_HOST) FMM_TRY(sort_sent(p));
-  else if (p->caller) FMM_TRY(after(far, p->ready, p->caller));
+  else FMM_TRY(after(far, p->ready, p->caller));
   if (!p->densities_sorted) CUDA_TRY(fmm_cuda_gather(p, space == FMM_MEMORY_HOST ? p->d_density_input : densities, far));
   CUDA_TRY(fmm_cuda_scale(p, far));
   return after(near, p->ready, far);
@@ -200,6 +200,7 @@ fmm_status deliver_pieces(fmm_gpu_plan *p, cudaStream_t stream) {
 fmm_status results(fmm_gpu_plan *p, double factor, double gradient_factor, double *potential, double *gradient, fmm_memory_space space) {
   cudaStream_t far = p->stream[FMM_CUDA_FAR];
   FMM_TRY(after(far, p->near_done, p->stream[FMM_CUDA_NEAR]));
+  if (space == FMM_MEMORY_DEVICE) FMM_TRY(after(far, p->ready, p->caller)); /* which may still read the arrays */
   place_results(p, factor, gradient_factor, potential, gradient, space);
   if (space == FMM_MEMORY_HOST && !p->stage_out && p->n_input_targets) return FMM_FAIL(FMM_ERR_INTERNAL, "results go to the host, but the GPU plan was made for device memory");
   if (p->results.direct || space == FMM_MEMORY_DEVICE || p->results.pieces > 1) {

@@ -157,7 +157,6 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->grid = 2 * p->order - 1, p->n_surface = fmm_surface_size(p->order), p->n = p->equivalents * p->n_surface;
   p->k_pad = (p->n + 15) / 16 * 16, p->m_pad = (p->n + 31) / 32 * 32;
   p->n_levels = s->tree->n_levels;
-  p->homogeneous = p->info->has_degree;
   p->n_operator_levels = !o || o->n_levels == 1 ? 1 : p->n_levels;
   p->n_sources = s->tree->sources.n, p->n_targets = s->tree->targets.n;
   p->n_input_sources = s->tree->sources.n_input, p->n_input_targets = s->tree->targets.n_input;
@@ -183,7 +182,7 @@ fmm_status choose_children(fmm_gpu_plan *p) {
   while (p->children_forward > 1 && fmm_vlist_cuda_forward_bytes(p->order, p->n_surface, p->children_forward) > (size_t)most / 3) p->children_forward /= 2;
   while (p->children_inverse > 1 && fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, p->children_inverse) > (size_t)most / 3) p->children_inverse /= 2;
   if (fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, p->children_inverse) > (size_t)most)
-    return FMM_FAIL(FMM_ERR_DEVICE, "order %d needs more shared memory than this GPU has (%d bytes a block): lower the order or choose --schedule cpu", p->order, most);
+    return FMM_FAIL(FMM_ERR_DEVICE, "order %d needs more shared memory than this GPU has (%d bytes a block): lower the order or choose schedule cpu", p->order, most);
   return fmm_vlist_cuda_prepare(p, (size_t)most);
 }
 
@@ -283,7 +282,7 @@ fmm_status run_jobs(fmm_gpu_plan *p, fmm_cuda_setup *setup) {
 fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_request *request) {
   fmm_gpu_info info;
   fmm_gpu_query(request->device, &info);
-  if (!info.present) return FMM_FAIL(FMM_ERR_DEVICE, "%s: choose --schedule cpu", info.reason);
+  if (!info.present) return FMM_FAIL(FMM_ERR_DEVICE, "%s: choose schedule cpu", info.reason);
   FMM_TRY(FMM_ALLOCATE_ZERO(plan, 1, "GPU plan"));
   fmm_gpu_plan *p = *plan;
   p->began_s = fmm_now_s();
@@ -304,7 +303,7 @@ fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_re
   begin = fmm_now_s() - p->began_s;
   FMM_TRY(fmm_cuda_mark_tight(p));
   add_part(p, "tight tiles", begin);
-  return FMM_OK;
+  return CUDA_CHECKED(cudaStreamSynchronize(cudaStreamLegacy)); /* copies from pageable memory may still be on their way there, and the plan's streams do not wait for it */
 }
 }
 

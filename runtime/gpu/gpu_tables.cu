@@ -108,7 +108,7 @@ fmm_status list_units(const fmm_gpu_plan *p, fmm_cuda_sums *s) {
     s->n_units += (s->tile[i].target_count + FMM_LATTICE_TARGETS - 1) / FMM_LATTICE_TARGETS;
     s->unit_end[i] = (int32_t)s->n_units;
   }
-  if (s->n_units > INT32_MAX || s->n_ranges > INT32_MAX || p->n_targets > UINT32_MAX)
+  if (s->n_units > INT32_MAX || s->n_ranges > INT32_MAX || p->n_targets > UINT32_MAX || s->n_partial >= UINT32_MAX)
     return FMM_FAIL(FMM_ERR_DEVICE, "%lld targets and %lld boxes beside them are too many for one GPU; choose schedule cpu or auto, or fewer points", (long long)p->n_targets, (long long)s->n_ranges);
   return FMM_OK;
 }

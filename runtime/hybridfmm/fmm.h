@@ -81,7 +81,7 @@ typedef struct fmm_options {
   size_t device_memory_cap;       /* bytes the plan may hold on the device (0: what is free) */
   fmm_boundary boundary;          /* (OPEN, the only one for now) */
   fmm_memory_space densities_space, results_space; /* where execute's arrays are (HOST) */
-  void *cuda_stream;              /* caller's stream (cudaStream_t) for device arrays (NULL: the plan's own) */
+  void *cuda_stream;              /* cudaStream_t that device arrays are ordered with: what is enqueued there before an execution writes densities and reads results first; it must live as long as the plan (NULL: the legacy default stream) */
   const char *profile_path;       /* machine profile (NULL: $FMM_PROFILE, the user's, the system's; with none, nominal rates: see fmm-calibrate) */
   int bind_threads;               /* nonzero: while the plan works its threads are bound one to a core, where that is safe; all is as before afterwards (1) */
 } fmm_options;
@@ -125,7 +125,8 @@ FMM_API fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options);
  * all memory. sources: n_sources x 3, targets: n_targets x 3, row-major double, host memory, any finite values.
  * targets NULL (with n_targets 0): the targets are the sources. normals: n_sources x 3 for kernels that take them, else NULL.
  * FMM_ERR_INPUT names the first row that is not finite, or an extent of the coordinates, as above about 1e154 or below 1e-154 with gradient,
- * whose powers in the results double precision cannot hold. Calling it again replaces the points; on failure the old remain. */
+ * whose powers in the results double precision cannot hold. Calling it again replaces the points; on failure the old remain,
+ * so that both are held while it works, on a GPU too: where that is too much, destroy the plan first. */
 FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                                        int64_t n_targets, const double *targets);
 

@@ -2,8 +2,10 @@
  * call. Exit 77 without a GPU. */
 #include "test.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "problem.h"
 #include "runtime/gpu.h"
@@ -31,6 +33,73 @@ static void arrays_on_the_device_give_the_same_bits(void **context) {
   fmm_gpu_free(d_densities);
   fmm_gpu_free(d_potential);
   FMM_FREE(&before);
+  release(&p);
+}
+
+/* What a caller enqueues, by the driver itself, as the library has no streams to offer. */
+typedef struct driver {
+  void *library;
+  int (*create)(void **stream, unsigned flags), (*destroy)(void *stream), (*synchronize)(void *stream), (*call)(void *stream, void (*function)(void *), void *context);
+  int (*send)(void *to, const void *from, size_t bytes, void *stream), (*fetch)(void *to, const void *from, size_t bytes, void *stream);
+} driver;
+
+static void open_driver(driver *d) {
+  assert_non_null(d->library = dlopen("libcuda.so.1", RTLD_NOW));
+  *(void **)&d->create = dlsym(d->library, "cuStreamCreate"), *(void **)&d->destroy = dlsym(d->library, "cuStreamDestroy_v2");
+  *(void **)&d->synchronize = dlsym(d->library, "cuStreamSynchronize"), *(void **)&d->call = dlsym(d->library, "cuLaunchHostFunc");
+  *(void **)&d->send = dlsym(d->library, "cuMemcpyHtoDAsync_v2"), *(void **)&d->fetch = dlsym(d->library, "cuMemcpyDtoHAsync_v2");
+  assert_true(d->create && d->destroy && d->synchronize && d->call && d->send && d->fetch);
+}
+
+static void wait_a_while(void *context) { usleep(100000); }
+
+/* Densities that the stream has yet to write, and results that it has yet to read, when an evaluation is asked for. */
+static void device_arrays_are_ordered_with_the_caller_s_stream(void **context) {
+  problem p;
+  driver d;
+  void *own, *d_densities, *d_potential;
+  make(&p, "laplace", "ellipsoid", "unit", 10000, 1e-6, 0);
+  const size_t bytes = sizeof(double) * (size_t)p.n;
+  double *before = values_of(p.n), *zeros = values_of(p.n), *read = values_of(p.n);
+  assert_ok(fmm_gpu_allocate(&d_densities, bytes));
+  assert_ok(fmm_gpu_allocate(&d_potential, bytes));
+  assert_ok(fmm_gpu_register(p.densities, bytes));
+  assert_ok(fmm_gpu_register(read, bytes));
+  open_driver(&d);
+  assert_int_equal(d.create(&own, 1 /* it does not wait for the default stream */), 0);
+  for (int i = 0; i < N_SCHEDULES; i++) {
+    plan_for(&p, schedules[i]);
+    execute(&p);
+    memcpy(before, p.potential, bytes);
+    for (int by_default = 0; by_default < 2; by_default++) {
+      void *stream = by_default ? NULL : own;
+      p.options.densities_space = p.options.results_space = FMM_MEMORY_DEVICE, p.options.cuda_stream = stream;
+      plan_for(&p, schedules[i]);
+      assert_ok(fmm_gpu_copy_now(d_densities, zeros, bytes, NULL));
+      assert_int_equal(d.call(stream, wait_a_while, NULL), 0);
+      assert_int_equal(d.send(d_densities, p.densities, bytes, stream), 0);
+      assert_ok(fmm_plan_execute(p.plan, d_densities, d_potential, NULL));
+      assert_ok(fmm_gpu_copy_now(p.potential, d_potential, bytes, NULL));
+      if (memcmp(before, p.potential, bytes)) fail_msg("schedule %d, %s stream: densities are read before they are written", (int)schedules[i], stream ? "own" : "default");
+      p.options.densities_space = FMM_MEMORY_HOST;
+      plan_for(&p, schedules[i]);
+      assert_int_equal(d.call(stream, wait_a_while, NULL), 0);
+      assert_int_equal(d.fetch(read, d_potential, bytes, stream), 0);
+      assert_ok(fmm_plan_execute(p.plan, zeros, d_potential, NULL));
+      assert_int_equal(d.synchronize(stream), 0);
+      if (memcmp(before, read, bytes)) fail_msg("schedule %d, %s stream: results are written before the old ones are read", (int)schedules[i], stream ? "own" : "default");
+      p.options.results_space = FMM_MEMORY_HOST, p.options.cuda_stream = NULL;
+    }
+  }
+  fmm_gpu_unregister(p.densities);
+  fmm_gpu_unregister(read);
+  d.destroy(own);
+  dlclose(d.library);
+  fmm_gpu_free(d_densities);
+  fmm_gpu_free(d_potential);
+  FMM_FREE(&before);
+  FMM_FREE(&zeros);
+  FMM_FREE(&read);
   release(&p);
 }
 
@@ -315,6 +384,7 @@ int main(void) {
   if (!info.present) return fprintf(stderr, "skipped: %s\n", info.reason), FMM_TEST_SKIP;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(arrays_on_the_device_give_the_same_bits),
+      cmocka_unit_test(device_arrays_are_ordered_with_the_caller_s_stream),
       cmocka_unit_test(page_locked_arrays_give_the_same_bits),
       cmocka_unit_test(values_that_are_not_finite_are_refused_by_row),
       cmocka_unit_test(large_arrays_wherever_they_lie_give_the_same_bits),

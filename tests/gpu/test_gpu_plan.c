@@ -235,6 +235,28 @@ static void plans_run_in_several_threads_at_once(void **context) {
   }
 }
 
+/* What a kernel may use of a multiprocessor's memory is the kernel's, not the plan's: of order 12 the transforms take less than of order 11, by the same kernels. */
+static void a_plan_leaves_older_ones_of_other_orders_as_they_were(void **context) {
+  static const int orders[] = {11, 12, 8, 11, 13, 9};
+  enum { N = sizeof orders / sizeof *orders };
+  problem p[N];
+  double *before = values_of(3000);
+  for (int i = 0; i < N; i++) {
+    make(&p[i], "laplace", "uniform", "unit", 3000, 1e-6, 0);
+    p[i].options.order = orders[i];
+    p[i].options.precision = FMM_PRECISION_DOUBLE;
+    plan_for(&p[i], FMM_SCHEDULE_GPU);
+    execute(&p[i]);
+    for (int k = 0; k < i; k++) {
+      memcpy(before, p[k].potential, sizeof(double) * (size_t)p[k].n);
+      execute(&p[k]);
+      if (memcmp(before, p[k].potential, sizeof(double) * (size_t)p[k].n)) fail_msg("order %d gives other bits once there is a plan of order %d", orders[k], orders[i]);
+    }
+  }
+  for (int i = 0; i < N; i++) release(&p[i]);
+  FMM_FREE(&before);
+}
+
 static void too_small_a_cap_is_an_error_or_another_schedule(void **context) {
   problem p;
   make(&p, "laplace", "uniform", "unit", 5000, 1e-3, 0);
@@ -278,6 +300,7 @@ int main(void) {
       cmocka_unit_test(in_hybrid1_both_devices_work_at_once),
       cmocka_unit_test(a_part_of_the_device_gives_the_same_bits),
       cmocka_unit_test(plans_run_in_several_threads_at_once),
+      cmocka_unit_test(a_plan_leaves_older_ones_of_other_orders_as_they_were),
       cmocka_unit_test(too_small_a_cap_is_an_error_or_another_schedule),
       cmocka_unit_test(the_cap_on_host_memory_counts_what_the_gpu_s_plan_holds_there),
   };
