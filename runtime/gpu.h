@@ -1,4 +1,4 @@
-/* One GPU as a plain C interface: opened, queried, given a plan's data once, then fed asynchronously. Two implementations: runtime/gpu/*.cu
+/* One GPU as a plain C interface: opened, queried, given a plan's data once, then fed asynchronously. Two implementations: the files of runtime/gpu/
  * (CUDA) and runtime/gpu_none.c (built without nvcc), so that nothing else in the library knows CUDA.
  *
  * Life: fmm_gpu_plan_create uploads points, lists and operators and reserves everything (the only allocations). An execution is
