@@ -284,7 +284,7 @@ static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, c
 static fmm_status check_schedule(const fmm_plan *plan) {
   const fmm_schedule_kind kind = plan->options.schedule;
   if (kind == FMM_SCHEDULE_AUTO || kind == FMM_SCHEDULE_CPU || plan->machine.device[FMM_DEVICE_GPU].present || !plan->machine.no_gpu[0]) return FMM_OK;
-  return FMM_FAIL(FMM_ERR_DEVICE, "schedule %s cannot run: %s; choose auto or cpu", fmm_schedule_name(kind), plan->machine.no_gpu);
+  return FMM_FAIL(FMM_ERR_DEVICE, "schedule %s cannot run without a GPU: %s; choose auto or cpu", fmm_schedule_name(kind), plan->machine.no_gpu);
 }
 
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
