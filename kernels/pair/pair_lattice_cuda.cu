@@ -269,9 +269,9 @@ __global__ void __launch_bounds__(THREADS, P <= 6 ? 4 : 3) from_surfaces(const j
       double from[3][R];
 #pragma unroll
       for (int k = 0; k < 3; k++) {
-        double plane = a.center[k][box] - radius;
+        const double center = a.center[k][box]; /* from it, which is exact: the sum of both is not, many levels down */
 #pragma unroll
-        for (int r = 0; r < R; r++) from[k][r] = at[k][r] - plane;
+        for (int r = 0; r < R; r++) from[k][r] = at[k][r] - center + radius;
       }
       add_surface<P, R>(q, from, S::STEP * radius, sum);
     }

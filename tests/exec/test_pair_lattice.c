@@ -146,7 +146,7 @@ static void prepare(const fmm_pair *pair, int order, int n, int columns, int gra
     for (int i = 0; i < WIDTH; i++) p.density[k][i] = uniform() - 0.5;
 }
 
-/* Points in a cube of this many radii about the surface's centre; every third one on a point of the surface, corners first, when `on`. */
+/* Points in a cube of this many radii about the surface's centre; every third one on a point of the surface, corners first, when `on`: then that centre has to be zero, or they would be on it but for rounding. */
 static void place(double spread, int on) {
   for (int i = 0; i < p.n; i++) {
     int corner = i / 3 % 2 ? n_surface() - 1 : 0, m = i < 6 ? corner : (i * 5) % n_surface();
@@ -174,7 +174,7 @@ static void every_order_and_number_of_points_is_right(void **state) { for_all(ev
 
 static void every_number(const fmm_pair *pair, int gradient) {
   for (int columns = 1; columns <= MAX_COLUMNS; columns++) {
-    prepare(pair, 4, 37, columns, gradient, 1.05, -0.1);
+    prepare(pair, 4, 37, columns, gradient, 1.05, columns % 2 ? 0 : -0.1);
     place(3, columns % 2);
     check("columns");
   }
@@ -197,7 +197,7 @@ static void far_and_near(const fmm_pair *pair, int gradient) {
   static const double spreads[] = {0, 1e-9, 0.5, 1, 1 + 1e-9, 10, 1e6};
   for (int k = 0; k < 7; k++)
     for (int on = 0; on < 2; on++) {
-      prepare(pair, 3 + k % 3, 29, 1, gradient, 1, 0.5);
+      prepare(pair, 3 + k % 3, 29, 1, gradient, 1, on ? 0 : 0.5);
       place(spreads[k], on);
       check(on ? "on the surface" : "distances");
     }
@@ -208,8 +208,8 @@ static void any_scale(const fmm_pair *pair, int gradient) {
   static const double radii[] = {1e-120, 1e-30, 1e-22, 1e-21, 1e-20, 1e-19, 1e-10, 1e-3, 1e6, 1e12, 1e17}; /* squares of 1e-20 are float denormals */
   for (int k = 0; k < 11; k++)
     for (int off = 0; off < 2; off++) {
-      prepare(pair, 5, 18, 2, gradient, radii[k], off && radii[k] > 1e-11 && radii[k] < 1e10 ? 1e6 * radii[k] : 0);
-      place(0.7, off);
+      prepare(pair, 5, 18, 2, gradient, radii[k], off && radii[k] > 1e-11 && radii[k] < 1e10 ? radii[k] : 0); /* farther off: deep_down */
+      place(0.7, !off);
       check("scales");
     }
 }
@@ -217,13 +217,38 @@ static void surfaces_of_any_size_are_right(void **state) { for_all(any_scale); }
 
 static void one_place(const fmm_pair *pair, int gradient) {
   for (int on = 0; on < 2; on++) {
-    prepare(pair, 5, 40, 1, gradient, 1.05, 0.25);
+    prepare(pair, 5, 40, 1, gradient, 1.05, on ? 0 : 0.25);
     for (int i = 0; i < p.n; i++)
       for (int axis = 0; axis < 3; axis++) p.points[axis][1 + i] = on ? given[axis * n_surface() + 3] : p.lattice.center[axis];
     check(on ? "all points on one of the surface" : "all points at the centre");
   }
 }
 static void points_at_one_place_are_right(void **state) { for_all(one_place); }
+
+/* Twenty levels down the last place of the extent is 1e-9 of a box: a surface that lies there has the shape of one at the origin all the same, and the results the same bits. */
+static void deep_down(const fmm_pair *pair, int gradient) {
+  static values_array at_origin[2];
+  const double center[3] = {0.375, -0.625, 0.25}, grid = 0x1p-45;
+  prepare(pair, 6, 40, 1, gradient, 2.95 * 0x1p-21, 0);
+  for (int i = 1; i <= p.n; i++)
+    for (int axis = 0; axis < 3; axis++) p.points[axis][i] = grid * nearbyint((uniform() - 0.5) * 0x1p-20 / grid);
+  for (int away = 0; away < 2; away++) {
+    for (int axis = 0; axis < 3 && away; axis++) {
+      p.lattice.center[axis] = center[axis];
+      for (int i = 1; i <= p.n; i++) p.points[axis][i] += center[axis]; /* exact */
+    }
+    for (int onto = 0; onto < 2 - gradient; onto++) {
+      fmm_pair_sum sum;
+      fmm_pair_sum_prepare(&sum, p.pair, p.params, 1, gradient, FMM_PRECISION_DOUBLE, 0);
+      memset(got, 0, sizeof got);
+      if (onto) onto_surface(&sum);
+      else onto_points(&sum);
+      if (!away) memcpy(at_origin[onto], got, sizeof got);
+      else if (memcmp(at_origin[onto], got, sizeof got)) fail_msg("%s, %s: other bits away from the origin", pair->info->name, onto ? "onto the surface" : "onto points");
+    }
+  }
+}
+static void surfaces_far_below_the_root_keep_their_shape(void **state) { for_all(deep_down); }
 
 static void no_density(const fmm_pair *pair, int gradient) {
   for (int variant = 0; variant < 3; variant++) {
@@ -240,7 +265,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rows_hold_every_point_of_the_surface_once),  cmocka_unit_test(every_order_and_number_of_points_is_right),
       cmocka_unit_test(every_number_of_columns_is_right),           cmocka_unit_test(columns_of_large_surfaces_are_right), cmocka_unit_test(points_on_near_and_far_from_the_surface_are_right),
-      cmocka_unit_test(surfaces_of_any_size_are_right),             cmocka_unit_test(points_at_one_place_are_right),
+      cmocka_unit_test(surfaces_of_any_size_are_right),             cmocka_unit_test(surfaces_far_below_the_root_keep_their_shape),
+      cmocka_unit_test(points_at_one_place_are_right),
       cmocka_unit_test(densities_of_any_size_are_right)};
   for (int order = FMM_MIN_ORDER; order <= FMM_MAX_ORDER; order++)
     if (fmm_surface_create(&surfaces[order], order) != FMM_OK) return 1;
