@@ -1,6 +1,7 @@
 /* The order of a case (choose_order.h). */
 #include "choose_order.h"
 #include "regular_points.h"
+#include "tree.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,14 +24,28 @@ static double half_width(const box *a, const box *b) {
   return side > 0 && isfinite(side) ? side / 2 : 1;
 }
 
-/* From one to the other; 0 where they overlap or one is empty. */
-static double gap(const box *a, const box *b) {
-  double square = 0;
-  for (int axis = 0; axis < 3; axis++) {
-    const double apart = fmax(a->low[axis] - b->high[axis], b->low[axis] - a->high[axis]);
-    if (apart > 0 && isfinite(apart)) square += apart * apart;
+/* The least of the distances of some targets, evenly picked, from their nearest sources, in units of `unit`: of all sources, for a box around them says nothing of targets in a hollow. The
+ * loudest targets, which are those that lie nearest, are what a relative error is measured by. */
+static double nearest_source(int64_t n_sources, const double *sources, int64_t n_targets, const double *targets, double unit, int threads) {
+  enum { MOST = 64, LEAST = 8, PAIRS = 1 << 26 };
+  const int64_t wanted = n_sources > PAIRS / MOST ? (PAIRS / n_sources > LEAST ? PAIRS / n_sources : LEAST) : MOST;
+  const int n = (int)(wanted < n_targets ? wanted : n_targets);
+  double at[3][MOST], square[MOST], least = INFINITY;
+  for (int k = 0; k < n; k++) {
+    const double *row = targets + 3 * (n_targets * k / n);
+    for (int axis = 0; axis < 3; axis++) at[axis][k] = row[axis] / unit;
+    square[k] = INFINITY;
   }
-  return sqrt(square);
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : square[:n]) if (n_sources > FMM_PARALLEL_MINIMUM)
+  for (int64_t i = 0; i < n_sources; i++) {
+    const double x = sources[3 * i] / unit, y = sources[3 * i + 1] / unit, z = sources[3 * i + 2] / unit;
+    for (int k = 0; k < n; k++) {
+      const double dx = at[0][k] - x, dy = at[1][k] - y, dz = at[2][k] - z, r2 = dx * dx + dy * dy + dz * dz;
+      square[k] = r2 < square[k] ? r2 : square[k];
+    }
+  }
+  for (int k = 0; k < n; k++) least = fmin(least, square[k]);
+  return isfinite(least) ? sqrt(least) : 0;
 }
 
 /* The largest inverse length among parameters, in units of half the bounding cube's side. */
@@ -48,10 +63,13 @@ static double farthest_source(int64_t n, int own_targets) { return own_targets ?
  * apart from all sources see fields that are smaller than those of the far field's errors nearer by, by the exponential of 0.4 to 0.6 of the lengths between (Yukawa, uniform cubes, 5 to 20 lengths, orders 6 to 16). */
 static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets) {
   const double a_length = 0.7, most_lengths = 600; /* so that nothing overflows */
+  double lengths = 0;
   const box of_sources = box_of(n_sources, sources), of_targets = box_of(n_targets, targets);
   const double unit = half_width(&of_sources, &of_targets);
   for (int i = 0; i < s->pair->info->n_params; i++) s->params[i] *= pow(1 / unit, s->pair->info->params[i].length_power);
-  const double decay = largest_decay(s->pair->info, s->params), lengths = fmin(decay * gap(&of_sources, &of_targets) / unit, most_lengths);
+  const double decay = largest_decay(s->pair->info, s->params);
+  if (targets && n_sources > 0 && n_targets > 0 && decay * farthest_source(n_sources, 1) > 1)
+    lengths = fmin(decay * nearest_source(n_sources, sources, n_targets, targets, unit, s->threads), most_lengths);
   if (s->n_points > 0) s->steps = decay * farthest_source(n_sources, targets != NULL);
   s->margin *= exp(a_length * lengths);
   s->cancels |= lengths > 1;
@@ -62,7 +80,7 @@ void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, 
   *search = (fmm_order_search){.options = options, .pair = pair, .half_width = 1, .margin = targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN,
                                .n_points = n_sources > n_targets ? n_sources : n_targets, .threads = threads, .kind = options->density_sign, .expected_error = NAN};
   memcpy(search->params, params, sizeof search->params);
-  search->cancels = targets && options->density_sign == FMM_DENSITY_SIGNED;
+  search->cancels = targets && (options->density_sign == FMM_DENSITY_SIGNED || options->gradient); /* inside a shell of one sign gradients cancel */
   if (!pair->info->has_degree) measure_lengths(search, n_sources, sources, targets ? n_targets : 0, targets);
   if (options->order) return;
   if (options->density_sign == FMM_DENSITY_SIGNED && fmm_points_are_regular(n_sources, sources, threads)) search->kind = FMM_DENSITY_SALT, search->cancels = 1;

@@ -16,7 +16,7 @@ typedef struct fmm_order_search {
   int64_t n_points;
   double steps;           /* targets' distances from the nearest sources, where points are spread evenly, as multiples of the length within which values die away; 0: they do not */
   int kind;               /* of densities, as fmm_order_for_tolerance takes it */
-  int cancels;            /* densities of both signs at targets of their own or on points as regular as a lattice, or targets apart from all sources of values that die away: results may be far smaller than what they are sums of */
+  int cancels;            /* densities of both signs at targets of their own or on points as regular as a lattice, gradients at targets of their own, or targets apart from all sources of values that die away: results may be far smaller than what they are sums of */
   int threads;            /* to measure with; the order does not depend on it */
   int settled;            /* the order is not a mere bound */
   double expected_error;  /* of the order, times the margin; NaN while it is not settled by a search */

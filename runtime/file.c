@@ -304,8 +304,11 @@ fmm_status fmm_file_replace(const char *path, const void *bytes, size_t length) 
   return status;
 }
 
+/* A pipe is not opened: its reader would take the closing for the end. */
 fmm_status fmm_file_check_writable(const char *path) {
   fmm_replacement r;
+  struct stat s;
+  if (stat(path, &s) == 0 && S_ISFIFO(s.st_mode)) return access(path, W_OK) ? write_failed(path, "cannot be written") : FMM_OK;
   FMM_TRY(fmm_replace_begin(&r, path));
   fmm_replace_abandon(&r);
   return FMM_OK;

@@ -8,12 +8,12 @@
  * near pair can outweigh all others, by up to 1.1e-6. Values that die away within a length, as exponentials, err by the rounding of as many such lengths (20,000 random points,
  * of which the few nearest pairs are all that is left: 1.2e-7, 1.6e-6 and 6.4e-6 at 37, 330 and 1,100 lengths between points): those of regular points by as many times 6e-8. */
 static int single_serves_pairs(const fmm_options *options, double steps) {
-  const double a_step = 2e-7;
-  return options->tolerance >= fmax(options->gradient ? 1e-5 : 1e-6, a_step * steps);
+  const double a_step = 2e-7, most_steps = 60; /* what is left after more lengths leaves a float's range */
+  return steps <= most_steps && options->tolerance >= fmax(options->gradient ? 1e-5 : 1e-6, a_step * steps);
 }
 
 /* Densities of both signs cancel at targets of their own as far as one likes (with single precision, at 1e-6: around random charges 1.7e-6, around a neutral lattice 2e-2), and
- * on lattices (1.2e-6): there all is in double unless it is named (cancels). */
+ * on lattices (1.2e-6): there all is in double unless it is named (cancels). So it is with gradients at targets of their own, which cancel inside of a shell of charges of one sign (2.4e-4 at 1e-4). */
 
 /* Float transforms and products of the V list err by 2e-7 of cancelling potentials, at any order (measured on uniform and plummer): they serve where
  * the tolerance is five times that. Gradients of densities of one sign cancel more the finer the boxes are: 3e-6 for 20,000 points, some 2e-5

@@ -74,7 +74,7 @@ static fmm_status read_targets(const fmm_case_options *o, fmm_case *c) {
 }
 
 /* Fields of charges of one sign add up, errors less so: by as many charges as would make the same (sum s)^2 / sum s^2. One alone errs 70 times more
- * (order 9), so that ENOUGH = 70^2 and more make up for it (fmm_density_sign). */
+ * (order 9), so that ENOUGH = 70^2 and more make up for it (fmm_density_sign). Where they lie is not looked at: at targets of their own many in one spot are as one, so that there they are not asked. */
 int fmm_densities_in_phase(int64_t n, int columns, const double *densities) {
   enum { ENOUGH = 10000 };
   for (int c = 0; c < columns; c++) {
@@ -98,7 +98,7 @@ static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
   FMM_TRY(o->file ? read_points(o, c) : generate_points(o, threads, c));
   if (!c->densities && o->densities) FMM_TRY(other_densities(o, threads, c));
   else if (!c->densities) FMM_TRY(generate_densities(c->densities_from = "unit", o, threads, c));
-  c->in_phase = c->pair->components == 1 && fmm_densities_in_phase(c->n, c->columns, c->densities);
+  c->in_phase = c->pair->components == 1 && !o->targets && fmm_densities_in_phase(c->n, c->columns, c->densities);
   return read_targets(o, c);
 }
 

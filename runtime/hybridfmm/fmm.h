@@ -125,7 +125,8 @@ FMM_API fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options);
  * all memory. sources: n_sources x 3, targets: n_targets x 3, row-major double, host memory, any finite values.
  * targets NULL (with n_targets 0): the targets are the sources. normals: n_sources x 3 for kernels that take them, else NULL.
  * FMM_ERR_INPUT names the first row that is not finite, or an extent of the coordinates, as above about 1e154 or below 1e-154 with gradient,
- * whose powers in the results double precision cannot hold. Calling it again replaces the points; on failure the old remain,
+ * whose powers in the results double precision cannot hold. Points nearer to one another than about 1e-154 of the extent, whose squared distance double
+ * precision cannot hold, are taken for one place, whose pairs contribute nothing. Calling it again replaces the points; on failure the old remain,
  * so that both are held while it works, on a GPU too: where that is too much, destroy the plan first. */
 FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                                        int64_t n_targets, const double *targets);
@@ -147,7 +148,8 @@ FMM_API fmm_status fmm_plan_get_info(const fmm_plan *plan, fmm_plan_info *info);
 FMM_API fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity, size_t *needed);
 
 /* Learns from the measured phase times of this plan: refits its cost constants and, if another choice is then
- * predicted faster, makes it (a new plan_id). *changed, if not NULL, tells. Never done unasked. */
+ * predicted faster, makes it (a new plan_id). *changed, if not NULL, tells. The constants stay the plan's: points that are set
+ * later may be served differently than by a new plan. Never done unasked. */
 FMM_API fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed);
 
 /* Writes the latest execution's timeline as Chrome trace JSON (Perfetto opens it). */

@@ -1,5 +1,5 @@
 /* Reader of .pqr (molecules with charges): of every ATOM and HETATM record the last five blank-separated fields are x y z charge radius;
- * at least five come before them (record, number, atom, residue, its number). Those vary between programs and are only counted; other
+ * a second MODEL is refused; at least five fields come before them (record, number, atom, residue, its number). Those vary between programs and are only counted; other
  * records are passed over. Makes x y z charge.
  * Reference: APBS, documentation of the PQR format. */
 #include <string.h>
@@ -47,9 +47,13 @@ static fmm_status parse_atom(const fmm_lines *lines, double row[4]) {
   return FMM_OK;
 }
 
+static int is_model(fmm_view line) { return line.end - line.begin >= 5 && !memcmp(line.begin, "MODEL", 5); }
+
 static fmm_status read_atoms(fmm_lines *lines, fmm_table *table) {
   while (fmm_lines_next(lines)) {
     double *row;
+    if (is_model(lines->line) && table->rows)
+      return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: a second MODEL; their atoms would be summed together: give each a file of its own", lines->path, (long long)lines->number);
     if (!is_atom(lines->line)) continue;
     FMM_TRY(fmm_table_next_row(table, &row));
     FMM_TRY(parse_atom(lines, row));
