@@ -57,6 +57,69 @@ static void a_kernel_that_dies_away_keeps_the_tolerance_at_targets_apart(void **
   fmm_plan_destroy(&plan);
 }
 
+/* Random points on the unit sphere, and targets about its centre: inside of the sources' bounding box, but far from all of them. */
+static void make_shell(int m, double *targets) {
+  assert_ok(fmm_generate_points("uniform", N, 3, points, 2));
+  for (int i = 0; i < N; i++) {
+    double *p = points + 3 * i, r = 0;
+    for (int axis = 0; axis < 3; axis++) p[axis] = 2 * p[axis] - 1;
+    r = sqrt(p[0] * p[0] + p[1] * p[1] + p[2] * p[2]);
+    for (int axis = 0; axis < 3; axis++) p[axis] /= r;
+  }
+  assert_ok(fmm_generate_points("uniform", m, 4, targets, 2));
+  for (int i = 0; i < 3 * m; i++) targets[i] = 0.3 * (targets[i] - 0.5);
+}
+
+static void a_kernel_that_dies_away_keeps_the_tolerance_in_a_hollow_of_its_sources(void **state) {
+  enum { M = 500 };
+  static double targets[3 * M];
+  make_shell(M, targets);
+  for (double lambda = 5; lambda <= 20; lambda *= 4) {
+    fmm_options o = yukawa_of(lambda, 1e-6);
+    const double e = error_of(&o, N, points, M, targets);
+    if (!(e <= o.tolerance)) fail_msg("lambda %g: error %g", lambda, e);
+  }
+  for (double lambda = 80; lambda <= 160; lambda *= 2) { /* a few points are one leaf: what is left there leaves a float's range */
+    fmm_options o = yukawa_of(lambda, 1e-4);
+    o.density_sign = FMM_DENSITY_NONNEGATIVE, o.leaf_size = 1000;
+    const double e = error_of(&o, 1000, points, M, targets);
+    if (!(e <= o.tolerance)) fail_msg("1,000 sources, lambda %g: error %g", lambda, e);
+  }
+}
+
+/* All charges of one sign: what they do to one another's fields at the centre nobody told. */
+static void gradients_inside_of_a_shell_keep_the_tolerance(void **state) {
+  enum { M = 500 };
+  static double targets[3 * M], densities[N], potential[M], gradient[3 * M], direct[M], direct_gradient[3 * M];
+  make_shell(M, targets);
+  assert_ok(fmm_generate_densities("unit", N, 5, densities, 2));
+  for (int digits = 3; digits <= 5; digits++) {
+    fmm_options o = defaults(pow(10, -digits));
+    fmm_plan *plan = NULL;
+    o.gradient = 1, o.density_sign = FMM_DENSITY_NONNEGATIVE;
+    assert_ok(fmm_plan_create(&plan, &o));
+    assert_ok(fmm_plan_set_points(plan, N, points, NULL, M, targets));
+    assert_ok(fmm_plan_execute(plan, densities, potential, gradient));
+    assert_ok(fmm_plan_direct(plan, densities, M, NULL, direct, direct_gradient));
+    const double e = relative_l2(3 * M, gradient, direct_gradient);
+    if (!(e <= o.tolerance)) fail_msg("%d digits: error %g of gradients", digits, e);
+    fmm_plan_destroy(&plan);
+  }
+}
+
+/* Twenty levels down a box is as wide as 1e9 times the last place of its coordinates. */
+static void points_in_a_millionth_of_the_extent_keep_the_tolerance(void **state) {
+  make_points();
+  for (int i = 0; i < 3 * N; i++) points[i] = 0.37123 + 2e-5 * points[i];
+  for (int axis = 0; axis < 3; axis++) points[axis] = 0, points[3 + axis] = 1;
+  for (int digits = 8; digits <= 9; digits++) { /* orders 10 and 11 amplify most: 1.5e-7 and 8e-9 */
+    fmm_options o = defaults(pow(10, -digits));
+    o.leaf_size = 40;
+    const double e = error_of(&o, N, points, 0, NULL);
+    if (!(e <= o.tolerance)) fail_msg("%d digits: error %g", digits, e);
+  }
+}
+
 static void densities_of_any_size_give_the_same_digits(void **state) {
   enum { M = 20000 };
   static const int exponents[] = {-900, -200, -130, 125, 130, 900};
@@ -111,6 +174,7 @@ static void columns_of_any_size_keep_their_digits(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_kernel_with_a_length_far_shorter_than_the_extent_keeps_the_tolerance), cmocka_unit_test(a_kernel_that_dies_away_between_points_keeps_the_tolerance),
-      cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_at_targets_apart), cmocka_unit_test(densities_of_any_size_give_the_same_digits), cmocka_unit_test(columns_of_any_size_keep_their_digits)};
+      cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_at_targets_apart), cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_in_a_hollow_of_its_sources),
+      cmocka_unit_test(gradients_inside_of_a_shell_keep_the_tolerance), cmocka_unit_test(points_in_a_millionth_of_the_extent_keep_the_tolerance), cmocka_unit_test(densities_of_any_size_give_the_same_digits), cmocka_unit_test(columns_of_any_size_keep_their_digits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
