@@ -3,8 +3,9 @@
  * all of the tile's targets in registers, several a lane; sources are staged in shared memory and dealt to the groups in turn; the groups'
  * sums are added in a fixed order at the end. Nothing is atomic and each value is written by one thread: bits depend on the tree alone.
  * Several density columns go together, as many as fit the registers, and share each pair's distance and root.
- * In float, coordinates are relative to the target box's centre, densities scaled by a power of two, and each staged chunk is added to double sums; tiles
- * that are too tight for that (pair_tight_cuda.cu) are done in double. */
+ * Where one side is a surface, coordinates are relative to the target box's centre: a surface far smaller than its place's coordinates would lose its shape in them.
+ * In float they are so for all sums, densities are scaled by a power of two, and each staged chunk is added to double sums; tiles that are too tight for that
+ * (pair_tight_cuda.cu) are done in double. */
 #include <cuda_pipeline.h>
 
 #include "runtime/gpu/gpu_cuda.h"
@@ -54,11 +55,11 @@ struct job {
 template <int K>
 __device__ __forceinline__ int column_of(const job &a, int column, int c) { return K == 1 ? column : min(column + c, a.columns - 1); }
 
-/* Columns [column, column + K) of one source. */
-template <typename Real, int SOURCES, int K>
+/* Columns [column, column + K) of one source; AS_IS: coordinates as they are, else relative to `center`. */
+template <typename Real, int SOURCES, bool AS_IS, int K>
 __device__ __forceinline__ void stage_source(const job &a, Real *to, const fmm_cuda_range &range, int box, int64_t i, int column, const double *center, double scale) {
   double at[3];
-  if (SOURCES == POINTS && sizeof(Real) == sizeof(double)) { /* as it is, without waiting */
+  if (AS_IS) { /* without waiting */
     int64_t j = range.begin + i;
     for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + k, a.source[k] + j, sizeof(Real));
 #pragma unroll
@@ -81,7 +82,7 @@ __device__ __forceinline__ void stage_source(const job &a, Real *to, const fmm_c
       for (int k = 0; k < 3; k++) to[3 + COMPONENTS * K + k] = (Real)a.normal[k][j];
   } else {
     double radius = a.source_radius * a.half[box];
-    for (int k = 0; k < 3; k++) at[k] = a.center[k][box] + radius * a.surface[3 * i + k] - center[k];
+    for (int k = 0; k < 3; k++) at[k] = a.center[k][box] - center[k] + radius * a.surface[3 * i + k];
 #pragma unroll
     for (int c = 0; c < K; c++) {
       const double *q = a.equivalent + ((int64_t)box * a.columns + column_of<K>(a, column, c)) * COMPONENTS * a.n_surface + i;
@@ -115,15 +116,12 @@ template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int K, int R>
 __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile, double *shared, int column) {
   typedef typename Acc::Real Real;
   constexpr int VALUES = values_of(GRADIENT) * K, WIDTH = width_of(K);
-  constexpr bool SPLIT = sizeof(Real) < sizeof(double);
+  constexpr bool SPLIT = sizeof(Real) < sizeof(double), AS_IS = !SPLIT && SOURCES == POINTS && TARGETS == POINTS;
   constexpr int CHUNK = SHARED_BYTES / (int)(WIDTH * sizeof(Real)) < 512 ? SHARED_BYTES / (int)(WIDTH * sizeof(Real)) : 512;
   Real *staged = (Real *)shared;
   const int lanes = 1 << tile.lanes_log2, lane = threadIdx.x & (lanes - 1), group = threadIdx.x >> tile.lanes_log2, groups = THREADS >> tile.lanes_log2;
-  double center[3] = {0, 0, 0}, scale = 1;
-  if (SPLIT) {
-    for (int k = 0; k < 3; k++) center[k] = a.center[k][tile.box];
-    scale = a.scale[0];
-  }
+  double center[3] = {0, 0, 0}, scale = SPLIT ? a.scale[0] : 1;
+  for (int k = 0; k < 3 && !AS_IS; k++) center[k] = a.center[k][tile.box];
   Real params[FMM_MAX_PARAMS];
 #pragma unroll
   for (int k = 0; k < info.n_params; k++) params[k] = (Real)a.params[k];
@@ -134,9 +132,8 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
   for (int r = 0; r < R; r++) {
     int i = min(lane + r * lanes, tile.target_count - 1);
     for (int k = 0; k < 3; k++) {
-      double t = TARGETS == POINTS ? a.target[k][tile.target_begin + i]
-                                   : a.center[k][tile.box] + a.target_radius * a.half[tile.box] * a.surface[3 * (tile.target_begin + i) + k];
-      at[r][k] = (Real)(t - center[k]);
+      at[r][k] = (Real)(TARGETS == POINTS ? a.target[k][tile.target_begin + i] - center[k]
+                                          : a.target_radius * a.half[tile.box] * a.surface[3 * (tile.target_begin + i) + k]);
     }
 #pragma unroll
     for (int v = 0; v < VALUES; v++) {
@@ -153,7 +150,7 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
       filled = (int)min((int64_t)CHUNK, (int64_t)(tile.range_count - next) * a.n_surface - done);
       for (int i = threadIdx.x; i < filled; i += THREADS) {
         int at_point = (int)done + i, nth = at_point / a.n_surface;
-        stage_source<Real, SOURCES, K>(a, staged + i * WIDTH, fmm_cuda_range{}, a.box[tile.range_begin + next + nth], at_point - nth * a.n_surface, column, center, scale);
+        stage_source<Real, SOURCES, AS_IS, K>(a, staged + i * WIDTH, fmm_cuda_range{}, a.box[tile.range_begin + next + nth], at_point - nth * a.n_surface, column, center, scale);
       }
       done += filled;
       next += (int)done / a.n_surface, done = (int)done % a.n_surface;
@@ -163,12 +160,12 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
       if (filled && range.guard != guard) break;
       guard = range.guard;
       int take = (int)min((int64_t)(CHUNK - filled), range.count - done);
-      for (int i = threadIdx.x; i < take; i += THREADS) stage_source<Real, SOURCES, K>(a, staged + (filled + i) * WIDTH, range, 0, done + i, column, center, scale);
+      for (int i = threadIdx.x; i < take; i += THREADS) stage_source<Real, SOURCES, AS_IS, K>(a, staged + (filled + i) * WIDTH, range, 0, done + i, column, center, scale);
       filled += take;
       done += take;
       if (done == range.count) next++, done = 0;
     }
-    if (SOURCES == POINTS && !SPLIT) {
+    if (AS_IS) {
       __pipeline_commit();
       __pipeline_wait_prior(0);
     }

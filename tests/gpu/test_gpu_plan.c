@@ -71,6 +71,28 @@ static void gradients_on_every_schedule(void **context) {
   release(&p);
 }
 
+/* Nine of ten points in a millionth of the extent, off all planes of the tree: surfaces there are some 2^20 times smaller than their coordinates. */
+static void surfaces_deep_in_the_tree_keep_their_shape(void **context) {
+  static const struct {
+    const char *kernel;
+    int gradient;
+    double tolerance;
+  } cases[] = {{"laplace", 0, 1e-9}, {"laplace", 1, 1e-9}, {"yukawa", 0, 1e-9}, {"stokes", 0, 1e-8}};
+  static const double at[3] = {0.412, 0.287, 0.719};
+  int failures = 0;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    problem p;
+    char name[128];
+    snprintf(name, sizeof name, "%s deep down, gradient %d", cases[c].kernel, cases[c].gradient);
+    make(&p, cases[c].kernel, "uniform", "signed", 4000, cases[c].tolerance, cases[c].gradient);
+    for (int i = 0; i < p.n; i++)
+      for (int k = 0; k < 3 && i % 10; k++) p.points[3 * i + k] = at[k] + 1e-6 * (p.points[3 * i + k] - 0.5);
+    failures += all_schedules_keep_the_tolerance(&p, name);
+    release(&p);
+  }
+  assert_int_equal(failures, 0);
+}
+
 static void executions_repeat_bit_by_bit(void **context) {
   problem p;
   make(&p, "laplace", "plummer", "signed", 20000, 1e-6, 0);
@@ -294,6 +316,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_schedule_meets_3_6_and_9_digits_for_every_case),
       cmocka_unit_test(gradients_on_every_schedule),
+      cmocka_unit_test(surfaces_deep_in_the_tree_keep_their_shape),
       cmocka_unit_test(executions_repeat_bit_by_bit),
       cmocka_unit_test(columns_in_one_pass_match_single_ones),
       cmocka_unit_test(densities_of_any_size_give_the_same_digits),
