@@ -175,18 +175,18 @@ __global__ void __launch_bounds__(THREADS, 3) sum_both(const job a) {
   }
 }
 
-/* A warp a leaf: its parts in their order. */
+/* A warp 32 points of a leaf: their parts in their order. Blocks: (leaves; which 32 points). */
 __global__ void __launch_bounds__(THREADS) join_parts(const fmm_cuda_joint *joint, int64_t n, const double *partial, double *out) {
   const int64_t number = (int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5);
   if (number >= n) return;
   const fmm_cuda_joint j = joint[number];
-  for (int i = threadIdx.x & 31; i < j.target_count; i += 32) {
-    const double *from = partial + j.partial + i;
-    double sum = 0;
-#pragma unroll 4
-    for (int k = 0; k < j.parts; k++) sum += from[(int64_t)k * j.target_count];
-    out[j.target_begin + i] += sum;
-  }
+  const int i = (int)blockIdx.y * 32 + (threadIdx.x & 31);
+  if (i >= j.target_count) return;
+  const double *from = partial + j.partial + i;
+  double sum = 0;
+#pragma unroll 8
+  for (int k = 0; k < j.parts; k++) sum += from[(int64_t)k * j.target_count];
+  out[j.target_begin + i] += sum;
 }
 }
 
@@ -205,5 +205,5 @@ cudaError_t fmm_cuda_both_join(const fmm_gpu_plan *p, int64_t row_begin, int64_t
   const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   int64_t begin = s->row_joint[row_begin], n = s->row_joint[row_end] - begin;
   if (n <= 0) return cudaSuccess;
-  return fmm_cuda_launch(join_parts, dim3((unsigned)((n + WARPS - 1) / WARPS)), THREADS, 0, stream, p->carveout, (const fmm_cuda_joint *)(s->d_joint + begin), n, (const double *)s->d_partial, p->d_near);
+  return fmm_cuda_launch(join_parts, dim3((unsigned)((n + WARPS - 1) / WARPS), (unsigned)(s->most_joined + 31) / 32), THREADS, 0, stream, p->carveout, (const fmm_cuda_joint *)(s->d_joint + begin), n, (const double *)s->d_partial, p->d_near);
 }

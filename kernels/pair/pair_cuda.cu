@@ -21,7 +21,8 @@
 #include "kernels/pair/environment_cuda.h"
 
 namespace {
-enum { THREADS = 128, SHARED_BYTES = 16384, POINTS = 0, SURFACES = 1, MOST_ORDER_OF_NEWTON = 8 };
+enum { THREADS = 128, SHARED_BYTES = 16384, MOST_ORDER_OF_NEWTON = 8 };
+enum { POINTS, SURFACES, OWN_SURFACE /* sources: of the target box itself */ };
 constexpr fmm_pair_info info = FMM_JOIN(info_, FMM_CUDA_PAIR);
 constexpr int COMPONENTS = info.components;
 
@@ -59,30 +60,28 @@ __device__ __forceinline__ int column_of(const job &a, int column, int c) { retu
 template <typename Real, int SOURCES, bool AS_IS, int K>
 __device__ __forceinline__ void stage_source(const job &a, Real *to, const fmm_cuda_range &range, int box, int64_t i, int column, const double *center, double scale) {
   double at[3];
-  if (AS_IS) { /* without waiting */
-    int64_t j = range.begin + i;
-    for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + k, a.source[k] + j, sizeof(Real));
-#pragma unroll
-    for (int k = 0; k < COMPONENTS; k++)
-#pragma unroll
-      for (int c = 0; c < K; c++)
-        __pipeline_memcpy_async(to + 3 + k * K + c, a.density + ((int64_t)k * a.columns + column_of<K>(a, column, c)) * a.n_sources + j, sizeof(Real));
-    if (info.takes_normals)
-      for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + 3 + COMPONENTS * K + k, a.normal[k] + j, sizeof(Real));
-    return;
-  }
   if (SOURCES == POINTS) {
     int64_t j = range.begin + i;
-    for (int k = 0; k < 3; k++) at[k] = a.source[k][j] - center[k];
+    constexpr bool SAME = sizeof(Real) == sizeof(double); /* copied without waiting */
+    for (int k = 0; k < 3; k++)
+      if (AS_IS) __pipeline_memcpy_async(to + k, a.source[k] + j, sizeof(Real));
+      else at[k] = a.source[k][j] - center[k];
 #pragma unroll
     for (int k = 0; k < COMPONENTS; k++)
 #pragma unroll
-      for (int c = 0; c < K; c++) to[3 + k * K + c] = (Real)(scale * a.density[((int64_t)k * a.columns + column_of<K>(a, column, c)) * a.n_sources + j]);
+      for (int c = 0; c < K; c++) {
+        const double *q = a.density + ((int64_t)k * a.columns + column_of<K>(a, column, c)) * a.n_sources + j;
+        if (SAME) __pipeline_memcpy_async(to + 3 + k * K + c, q, sizeof(Real));
+        else to[3 + k * K + c] = (Real)(scale * *q);
+      }
     if (info.takes_normals)
-      for (int k = 0; k < 3; k++) to[3 + COMPONENTS * K + k] = (Real)a.normal[k][j];
+      for (int k = 0; k < 3; k++)
+        if (SAME) __pipeline_memcpy_async(to + 3 + COMPONENTS * K + k, a.normal[k] + j, sizeof(Real));
+        else to[3 + COMPONENTS * K + k] = (Real)a.normal[k][j];
+    if (AS_IS) return;
   } else {
     double radius = a.source_radius * a.half[box];
-    for (int k = 0; k < 3; k++) at[k] = a.center[k][box] - center[k] + radius * a.surface[3 * i + k];
+    for (int k = 0; k < 3; k++) at[k] = SOURCES == OWN_SURFACE ? radius * a.surface[3 * i + k] : a.center[k][box] - center[k] + radius * a.surface[3 * i + k];
 #pragma unroll
     for (int c = 0; c < K; c++) {
       const double *q = a.equivalent + ((int64_t)box * a.columns + column_of<K>(a, column, c)) * COMPONENTS * a.n_surface + i;
@@ -146,8 +145,9 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
   int64_t done = 0;
   while (next < tile.range_count) { /* uniform over the block */
     int filled = 0, guard = 0;
-    if (SOURCES == SURFACES) { /* all are of one size: a thread finds its box by itself, so that loads of several boxes are under way */
+    if (SOURCES != POINTS) { /* all are of one size: a thread finds its box by itself, so that loads of several boxes are under way */
       filled = (int)min((int64_t)CHUNK, (int64_t)(tile.range_count - next) * a.n_surface - done);
+#pragma unroll(SOURCES == SURFACES ? 4 : 1)
       for (int i = threadIdx.x; i < filled; i += THREADS) {
         int at_point = (int)done + i, nth = at_point / a.n_surface;
         stage_source<Real, SOURCES, AS_IS, K>(a, staged + i * WIDTH, fmm_cuda_range{}, a.box[tile.range_begin + next + nth], at_point - nth * a.n_surface, column, center, scale);
@@ -160,12 +160,13 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
       if (filled && range.guard != guard) break;
       guard = range.guard;
       int take = (int)min((int64_t)(CHUNK - filled), range.count - done);
+#pragma unroll(AS_IS || COMPONENTS * K == 1 ? 4 : 1) /* more take more registers */
       for (int i = threadIdx.x; i < take; i += THREADS) stage_source<Real, SOURCES, AS_IS, K>(a, staged + (filled + i) * WIDTH, range, 0, done + i, column, center, scale);
       filled += take;
       done += take;
       if (done == range.count) next++, done = 0;
     }
-    if (AS_IS) {
+    if (SOURCES == POINTS && !SPLIT) {
       __pipeline_commit();
       __pipeline_wait_prior(0);
     }
@@ -258,6 +259,8 @@ void launch(const fmm_cuda_pair_job *j, const job &a, int gradient) {
   if (j->sum == FMM_SUM_U && gradient) launch_columns<Acc, 1, POINTS, POINTS>(j, a);
   else if (j->sum == FMM_SUM_U) launch_columns<Acc, 0, POINTS, POINTS>(j, a);
   else if (j->sum == FMM_SUM_P2M || j->sum == FMM_SUM_X) launch_columns<Acc, 0, POINTS, SURFACES>(j, a);
+  else if (j->sum == FMM_SUM_L2P && gradient) launch_columns<Acc, 1, OWN_SURFACE, POINTS>(j, a);
+  else if (j->sum == FMM_SUM_L2P) launch_columns<Acc, 0, OWN_SURFACE, POINTS>(j, a);
   else if (gradient) launch_columns<Acc, 1, SURFACES, POINTS>(j, a);
   else launch_columns<Acc, 0, SURFACES, POINTS>(j, a);
 }

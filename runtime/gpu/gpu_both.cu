@@ -228,6 +228,7 @@ fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_
   if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU parts of leaves"));
 #pragma omp taskloop grainsize(GRAIN)
   for (int32_t r = 0; r < u->n_rows; r++) fill_row(&t, s, r);
+  for (int64_t i = 0; i < s->n_joints; i++) s->most_joined = s->joint[i].target_count > s->most_joined ? s->joint[i].target_count : s->most_joined;
   s->row_tile = t.tiles, s->row_joint = t.joints;
   t.tiles = t.joints = NULL;
 done:

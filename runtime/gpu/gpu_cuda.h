@@ -119,6 +119,7 @@ typedef struct fmm_cuda_sums {
   int32_t *box, *d_box;
   int32_t *order, *d_order;          /* in which all tiles together are begun; NULL: as they are */
   int64_t n_joints, n_partial;
+  int32_t most_joined;               /* targets of the largest joint of U in both directions */
   fmm_cuda_joint *joint, *d_joint;
   double *d_partial;
   int lattice;                       /* by the kernels for points and surfaces (kernels/pair/pair_lattice_cuda.cu): a tile a row, or a part of one */
