@@ -32,7 +32,7 @@ static fmm_options options_of(const fmm_sweep_case *c, const fmm_machine *rates,
 static fmm_sweep_sample features(const fmm_plan *plan, fmm_phase phase) {
   const fmm_setup *s = plan->setup;
   fmm_sweep_sample f = {.phase = phase, .device = s->info.device[phase], .precision = fmm_precision_index(s->state.precision[phase]), .gradient = s->counts.gradient};
-  f.work = s->counts.total[fmm_work_on(phase, f.device)];
+  f.work = s->counts.total[fmm_work_on(&s->counts, phase, f.device, f.precision)];
   f.sample.roofline_s = fmm_phase_roofline_s(&plan->machine, f.device, plan->pair->info, &s->counts, phase, f.precision);
   f.sample.entries = f.work.entries;
   f.sample.bytes = f.work.bytes / (f.precision + 1);

@@ -3,7 +3,8 @@
  * instructions) and the multiply-add peak (2 flops an instruction), which give r, the cost of the reciprocal square root; another pair
  * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time. The CPU's U list sums pairs of leaves in both directions at once
  * where that wins (kernels/pair/pair_both.h): then each interaction has half of what both share, difference, square and root, its own other
- * instructions, and a load and a store for every two of its values. A GPU keeps the values in registers. */
+ * instructions, and a load and a store for every two of its values. A GPU keeps the values in registers, and its U list is counted as it is summed, idle lanes and all
+ * (kernels/ulist/ulist_gpu_cost.c): a pair of both directions has one multiply-add more. What its longest tile takes on one multiprocessor comes on top. */
 #include <math.h>
 #include <string.h>
 
@@ -22,46 +23,43 @@ static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int p
   return laplace_s * (pair.plain + pair.roots * rsqrt) / (laplace_instructions + rsqrt);
 }
 
-/* Whether a GPU sums U in double in both directions of a pair. */
-static int both_on_gpu(const fmm_pair_info *pair, const fmm_counts *counts) {
-  return counts->same_points && counts->n_leaves >= 2 && fmm_pair_both_on_gpu(pair, counts->gradient, counts->n_columns, counts->third_order);
-}
-
-/* one_way: of pairs that could be summed in both directions too. */
+/* one_way: of pairs that a GPU sums in both directions otherwise. */
 static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision, int one_way) {
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
-  if (phase != FMM_PHASE_ULIST || !counts->same_points || counts->n_leaves < 2) return (instructions){one, 1};
-  if (device == FMM_DEVICE_GPU) return both_on_gpu(pair, counts) && !precision && !one_way ? (instructions){shared / 2 + (one - shared), 0.5} : (instructions){one, 1};
+  if (phase != FMM_PHASE_ULIST) return (instructions){one, 1};
+  if (device == FMM_DEVICE_GPU) return (instructions){one + (counts->both_on_gpu && !precision && !one_way), 1};
+  if (!counts->same_points || counts->n_leaves < 2) return (instructions){one, 1};
   return fmm_pair_prefers_both(pair, gradient, counts->n_columns) ? (instructions){shared / 2 + (one - shared) + values, 0.5} : (instructions){one, 1};
 }
 
 const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1, [FMM_PHASE_WLIST] = 1, [FMM_PHASE_DOWN] = 1};
 
-static double roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
-                       int precision, int one_way) {
+/* What the rates allow, and what one unit of the device does alone after the others. */
+typedef struct bound { double limit_s, tail_s; } bound;
+
+static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work, int precision,
+                      int one_way) {
   const fmm_device_rates *d = &machine->device[device];
   int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
   int pairs_in = cheap ? precision : 0, products_in = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? precision : 0;
-  double compute = work->flops / d->fma_flops_per_s[products_in].value;
+  double compute = work->flops / d->fma_flops_per_s[products_in].value, tail = 0;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
     double pair_flops = work->pairs * fmm_pair_flops(pair, gradient, counts->n_columns);
     instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in, one_way);
     compute = work->pairs * seconds_a_pair(d, each, pairs_in) +
               fmax(work->flops - pair_flops, 0) / d->fma_flops_per_s[products_in].value;
+    tail = work->longest * d->units * seconds_a_pair(d, each, pairs_in);
   }
-  return fmax(compute, work->bytes / (precision + 1) / d->memory_bytes_per_s.value);
-}
-
-double fmm_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
-                      int precision) {
-  return roofline(machine, device, pair, counts, phase, work, precision, 0);
+  return (bound){fmax(compute, work->bytes / (precision + 1) / d->memory_bytes_per_s.value), tail};
 }
 
 double fmm_phase_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
   double seconds = 0;
-  for (int level = 0; level < FMM_MAX_LEVELS; level++)
-    seconds += fmm_roofline_s(machine, device, pair, counts, phase, &counts->level[fmm_work_on(phase, device)][level], precision);
+  for (int level = 0; level < FMM_MAX_LEVELS; level++) {
+    const bound b = roofline(machine, device, pair, counts, phase, &counts->level[fmm_work_on(counts, phase, device, precision)][level], precision, 0);
+    seconds += b.limit_s + b.tail_s;
+  }
   return seconds;
 }
 
@@ -84,16 +82,17 @@ static fmm_constant usable_constant(const fmm_device_rates *d, int phase, int pr
 /* Seconds of a level's work besides launches, and what the hardware allows. */
 typedef struct level_time { double seconds, limit_s; } level_time;
 
-static level_time time_of(const fmm_constant *c, const fmm_work *work, double limit, double gradient, int precision) {
-  return (level_time){gradient * (c->value * limit + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), limit};
+static level_time time_of(const fmm_constant *c, const fmm_work *work, bound b, double gradient, int precision) {
+  return (level_time){gradient * (c->value * (b.limit_s + b.tail_s) + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.limit_s};
 }
 
 /* U on a GPU in single: tiles that are too tight for float are summed in double and one way. Where U in double is summed in both directions its constant was fitted to that, and
  * the factor of gradients, which are summed one way, turns it into one for sums one way; where it is one way anyway both are priced by the same constant, as nothing else was measured. */
 static level_time with_tight_tiles(level_time all, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, const fmm_work *work) {
   const fmm_constant c = usable_constant(&machine->device[FMM_DEVICE_GPU], FMM_PHASE_ULIST, 0);
-  const double limit = roofline(machine, FMM_DEVICE_GPU, pair, counts, FMM_PHASE_ULIST, work, 0, 1), share = counts->tight_share;
-  const level_time tight = time_of(&c, work, limit, c.gradient > 0 && (counts->gradient || both_on_gpu(pair, counts)) ? c.gradient : 1, 0);
+  const bound b = roofline(machine, FMM_DEVICE_GPU, pair, counts, FMM_PHASE_ULIST, work, 0, 1);
+  const double share = counts->tight_share;
+  const level_time tight = time_of(&c, work, b, c.gradient > 0 && (counts->gradient || counts->both_on_gpu) ? c.gradient : 1, 0);
   return (level_time){(1 - share) * all.seconds + share * tight.seconds, (1 - share) * all.limit_s + share * tight.limit_s};
 }
 
@@ -111,8 +110,8 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
   double launch_s = d->launch_s.value + c.launch_s, gradient = counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1;
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
-    const fmm_work *work = &counts->level[fmm_work_on((fmm_phase)phase, (fmm_device)device)][level];
-    level_time t = time_of(&c, work, fmm_roofline_s(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision), gradient, precision);
+    const fmm_work *work = &counts->level[fmm_work_on(counts, (fmm_phase)phase, (fmm_device)device, precision)][level];
+    level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision, 0), gradient, precision);
     if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && precision && counts->tight_share > 0) t = with_tight_tiles(t, machine, counts, pair, work);
     if (a_level && work->entries > 0) t.seconds += launch_s;
     table->level_s[phase][level][device][precision] = t.seconds;

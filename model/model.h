@@ -28,12 +28,9 @@ typedef struct fmm_cost_table {
 } fmm_cost_table;
 
 extern const unsigned char fmm_phase_makes_results[FMM_N_PHASES]; /* U, W, down: those that gradients concern */
-/* Seconds that the hardware allows for this work (C = 1): the larger of compute and memory. Compute is pairs at the pair rate and other flops at
+/* Seconds that the hardware allows for a phase (C = 1), with what a GPU's longest tile of U takes alone: the feature that constants are fitted to. Of each level the larger of compute and memory. Compute is pairs at the pair rate and other flops at
  * the multiply-add peak, one after the other; the pair rate of a kernel follows from Laplace's by instructions a pair (eq. 6). Single: half the bytes; what is in
  * single besides are pairs (onto and from surfaces up to the order where that serves) and V's products on the CPU; all other products are double. */
-double fmm_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work,
-                      int precision_index);
-/* The same over all levels, each with its own limit: the feature that constants are fitted to. */
 double fmm_phase_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision_index);
 /* Launches (GPU) or parallel regions (CPU): one a level with work for up and down, one for all levels of a list. */
 int fmm_phase_launches(const fmm_counts *counts, fmm_phase phase);

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "jobs.h"
+#include "kernels/pair/pair_both.h"
 
 fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS] = {
     [FMM_PHASE_UP] = fmm_up_cost,       [FMM_PHASE_ULIST] = fmm_ulist_cost, [FMM_PHASE_VLIST] = fmm_vlist_cost,
     [FMM_PHASE_WLIST] = fmm_wlist_cost, [FMM_PHASE_XLIST] = fmm_xlist_cost, [FMM_PHASE_DOWN] = fmm_down_cost,
-    [FMM_WORK_UP_GPU] = fmm_up_gpu_cost,    [FMM_WORK_VLIST_GPU] = fmm_vlist_gpu_cost, [FMM_WORK_DOWN_GPU] = fmm_down_gpu_cost};
+    [FMM_WORK_UP_GPU] = fmm_up_gpu_cost, [FMM_WORK_ULIST_GPU] = fmm_ulist_gpu_cost, [FMM_WORK_ULIST_GPU_BOTH] = fmm_ulist_gpu_both_cost,
+    [FMM_WORK_VLIST_GPU] = fmm_vlist_gpu_cost, [FMM_WORK_DOWN_GPU] = fmm_down_gpu_cost};
 
 const char *const fmm_phase_names[FMM_N_PHASES] = {"up", "ulist", "vlist", "wlist", "xlist", "down"};
 
@@ -22,6 +24,7 @@ void fmm_counts_add_up(fmm_counts *counts) {
       total.flops += w->flops;
       total.bytes += w->bytes;
       total.entries += w->entries;
+      total.longest += w->longest;
     }
     counts->total[work] = total;
   }
@@ -42,6 +45,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .n_levels = tree->n_levels,
                   .same_points = tree->same_points,
                   .third_order = what->third_order,
+                  .both_on_gpu = tree->same_points && tree->n_leaves >= 2 && fmm_pair_both_on_gpu(what->pair, what->gradient, what->n_columns, what->third_order),
                   .n_sources = tree->sources.n,
                   .n_targets = tree->targets.n,
                   .n_leaves = tree->n_leaves,

@@ -12,14 +12,11 @@ typedef struct fmm_work {
   double flops;   /* floating-point operations of the form used: pair flops, 2 per multiply-add of products, FFT 2.5 n log2 n per real transform */
   double bytes;   /* fewest bytes moved through memory, in double: inputs read once, outputs written once */
   double entries; /* list entries or boxes handled: the unit of per-item overhead (up, down: boxes; U, W, X: entries; V: pairs of parents) */
+  double longest; /* of the pairs, those that one multiprocessor does alone after all others have ended, at worst (U on a GPU, on one level; else 0) */
 } fmm_work;
 
 /* Works that are counted: one a phase, and those of the phases that the GPU does in another form. */
-enum { FMM_WORK_UP_GPU = FMM_N_PHASES, FMM_WORK_VLIST_GPU, FMM_WORK_DOWN_GPU, FMM_N_WORKS };
-static inline int fmm_work_on(fmm_phase phase, fmm_device device) {
-  if (device == FMM_DEVICE_CPU) return phase;
-  return phase == FMM_PHASE_UP ? FMM_WORK_UP_GPU : phase == FMM_PHASE_VLIST ? FMM_WORK_VLIST_GPU : phase == FMM_PHASE_DOWN ? FMM_WORK_DOWN_GPU : (int)phase;
-}
+enum { FMM_WORK_UP_GPU = FMM_N_PHASES, FMM_WORK_ULIST_GPU, FMM_WORK_ULIST_GPU_BOTH /* in both directions of a pair */, FMM_WORK_VLIST_GPU, FMM_WORK_DOWN_GPU, FMM_N_WORKS };
 
 /* Order up to which sums onto and from surfaces follow their phase's precision; above it they are double (kernels/phase.h says why). */
 enum { FMM_MOST_ORDER_OF_CHEAP_SUMS = 5 };
@@ -30,11 +27,19 @@ typedef struct fmm_counts {
   int n_levels;
   int same_points;               /* targets are the sources */
   int third_order;               /* as in the case */
+  int both_on_gpu;               /* a GPU sums U in double in both directions of a pair */
   double tight_share;            /* of U's work, which a GPU sums in double though the phase is in single (kernels/ulist/ulist_tight.c) */
   int64_t n_sources, n_targets, n_leaves, n_boxes, v_pairs;
-  fmm_work level[FMM_N_WORKS][FMM_MAX_LEVELS]; /* by phase: [phase] is that of the CPU's form, [fmm_work_on(phase, device)] of either */
+  fmm_work level[FMM_N_WORKS][FMM_MAX_LEVELS]; /* by phase: [phase] is that of the CPU's form, [fmm_work_on(..)] of either */
   fmm_work total[FMM_N_WORKS];
 } fmm_counts;
+
+/* The work of a phase on a device in a precision (index). */
+static inline int fmm_work_on(const fmm_counts *c, fmm_phase phase, fmm_device device, int precision) {
+  if (device == FMM_DEVICE_CPU) return phase;
+  if (phase == FMM_PHASE_ULIST) return c->both_on_gpu && !precision ? FMM_WORK_ULIST_GPU_BOTH : FMM_WORK_ULIST_GPU;
+  return phase == FMM_PHASE_UP ? FMM_WORK_UP_GPU : phase == FMM_PHASE_VLIST ? FMM_WORK_VLIST_GPU : phase == FMM_PHASE_DOWN ? FMM_WORK_DOWN_GPU : (int)phase;
+}
 
 typedef struct fmm_count_case {
   const fmm_pair_info *pair;
@@ -81,8 +86,12 @@ void fmm_counts_add_up(fmm_counts *counts);
 
 /* One function a phase, in kernels/PHASE/PHASE_cost.c: fills level[] of its phase; level is zero on entry. */
 typedef fmm_status fmm_phase_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]);
-fmm_phase_cost fmm_up_cost, fmm_ulist_cost, fmm_vlist_cost, fmm_wlist_cost, fmm_xlist_cost, fmm_down_cost, fmm_up_gpu_cost, fmm_vlist_gpu_cost, fmm_down_gpu_cost;
+fmm_phase_cost fmm_up_cost, fmm_ulist_cost, fmm_vlist_cost, fmm_wlist_cost, fmm_xlist_cost, fmm_down_cost;
+fmm_phase_cost fmm_up_gpu_cost, fmm_ulist_gpu_cost, fmm_ulist_gpu_both_cost, fmm_vlist_gpu_cost, fmm_down_gpu_cost;
 extern fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS];
+
+/* Of direct sums alone, one way, on a GPU; bytes are left out. */
+fmm_work fmm_ulist_gpu_direct(const fmm_pair_info *pair, int gradient, int n_columns, int64_t n_sources, int64_t n_targets);
 
 /* Share of U's work that is too tight for float on a GPU at this tolerance; all_targets: as in the case. FMM_ERR_MEMORY only. */
 fmm_status fmm_tight_share(const fmm_tree *tree, const fmm_rows *u, int64_t all_targets, double tolerance, double *share);

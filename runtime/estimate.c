@@ -221,6 +221,7 @@ static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, int 
       const fmm_work *from = &a->level[work][l];
       to->pairs += pairs * from->pairs, to->flops += flops * from->flops;
       to->bytes += bytes * from->bytes, to->entries += entries * from->entries;
+      to->longest += from->longest; /* leaves are as large */
     }
   }
   c->n_levels = a->n_levels + step < FMM_MAX_LEVELS ? a->n_levels + step : FMM_MAX_LEVELS;

@@ -165,6 +165,7 @@ static fmm_status try_one_leaf(search *s, double root_scale) {
                        .n_sources = c->n_sources, .n_targets = c->n_targets, .n_leaves = 1, .n_boxes = 1};
   fmm_work *u = &direct.level[FMM_PHASE_ULIST][0];
   u->pairs = (double)c->n_sources * (double)c->n_targets, u->flops = u->pairs * fmm_pair_flops(s->pair, c->gradient, c->n_columns), u->entries = 1;
+  direct.level[FMM_WORK_ULIST_GPU][0] = fmm_ulist_gpu_direct(s->pair, c->gradient, c->n_columns, c->n_sources, c->n_targets);
   fmm_counts_add_up(&direct);
   fmm_tuned candidate;
   fmm_cost_table costs;

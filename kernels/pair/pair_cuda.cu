@@ -28,11 +28,11 @@ constexpr int COMPONENTS = info.components;
 
 constexpr int values_of(int gradient) { return info.outputs * (gradient ? 4 : 1); }
 /* Columns that go together where there are several. */
-constexpr int together(int gradient) { return 4 * values_of(gradient) <= 8 ? 4 : 2 * values_of(gradient) <= 8 ? 2 : 1; }
+constexpr int together(int gradient) { return FMM_TILE_COLUMNS(values_of(gradient)); }
 /* Values staged of a source: coordinates, densities, normal; even. */
 constexpr int width_of(int columns) { return (3 + COMPONENTS * columns + (info.takes_normals ? 3 : 0) + 1) / 2 * 2; }
 /* Targets a lane can hold without spilling: 3 coordinates and the sums each. */
-constexpr int most_of(int values, bool points) { return values == 1 ? (points ? 10 : 5) : values <= 4 ? 4 : 2; }
+constexpr int most_of(int values, bool points) { return FMM_TILE_TARGETS_A_LANE(values, points); }
 
 struct job {
   const fmm_cuda_tile *tile;

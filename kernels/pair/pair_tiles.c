@@ -12,6 +12,8 @@ int fmm_pair_tile_cap(int64_t targets) {
   return cap;
 }
 
+int64_t fmm_pair_seats(int64_t tiles, int lanes_log2, int per_lane, int beside) { return (tiles << lanes_log2) * (10 * per_lane + beside); }
+
 void fmm_pair_shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane) {
   double best = INFINITY;
   for (int l = 2; l <= 5; l++) {

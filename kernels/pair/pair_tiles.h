@@ -5,6 +5,12 @@
 #include <stdint.h>
 
 enum { FMM_TILE_MOST = 10 /* targets a lane, where each has one value */ };
+/* Targets that a lane can hold without spilling, of as many values each; `points`: sums of points onto points. Columns that go together where there are several: they share a
+ * pair's distance and root. Macros, as kernels are compiled for them. */
+#define FMM_TILE_TARGETS_A_LANE(values, points) ((values) == 1 ? ((points) ? FMM_TILE_MOST : 5) : (values) <= 4 ? 4 : 2)
+#define FMM_TILE_COLUMNS(values_a_column) (4 * (values_a_column) <= 8 ? 4 : 2 * (values_a_column) <= 8 ? 2 : 1)
+/* U in both directions of a pair (kernels/pair/pair_both_cuda.cu): sources that a tile stages at once. */
+enum { FMM_BOTH_CHUNK = 1024 };
 /* Sums between points and surfaces as lattices (kernels/pair/pair_lattice_cuda.cu): the orders that they serve, targets a lane, and boxes of W's lists that a lane takes before
  * another takes over. */
 enum { FMM_LATTICE_LEAST_ORDER = 3, FMM_LATTICE_MOST_ORDER = 8, FMM_LATTICE_TARGETS = 2, FMM_LATTICE_BOXES = 2 };
@@ -14,4 +20,7 @@ enum { FMM_W_SHARES = 4096, FMM_W_LEAST_SHARE = 256 };
 int fmm_pair_tile_cap(int64_t targets);
 /* The cheapest tiles for `count` targets, all of one shape: 2^lanes_log2 lanes of per_lane targets, at most `cap` targets each and `most` a lane. */
 void fmm_pair_shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane);
+/* What a source costs these tiles, in tenths of a pair: lanes without a target take as long, and each lane's loop over a source costs beside its pairs `beside` tenths more: */
+enum { FMM_BESIDE_PAIRS = 4, FMM_BESIDE_BOTH = 8 /* in both directions, with what lanes exchange */ };
+int64_t fmm_pair_seats(int64_t tiles, int lanes_log2, int per_lane, int beside);
 #endif

@@ -8,7 +8,7 @@
 namespace {
 enum { GRAIN = 256 /* rows of a task */, LOOKED_AT = 16 /* entries at once */ };
 
-/* A row's leaf and its tiles' shape; seats: about what a source costs it, in lanes times tenths of a pair. */
+/* A row's leaf and its tiles' shape; seats: what a source costs it (fmm_pair_seats). */
 struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; int32_t alone, turns; };
 
 struct tables {
@@ -118,7 +118,7 @@ void shape_row(tables *t, int32_t row, int cap) {
   l->first = t->tree->target_begin[box], l->count = t->tree->target_end[box] - l->first;
   l->tiles = 0, l->lanes_log2 = l->per_lane = 0;
   fmm_pair_shape_tiles(l->count, cap, FMM_BOTH_MOST, &l->tiles, &l->lanes_log2, &l->per_lane);
-  l->seats = (l->tiles << l->lanes_log2) * (10 * l->per_lane + 8);
+  l->seats = fmm_pair_seats(l->tiles, l->lanes_log2, l->per_lane, FMM_BESIDE_BOTH);
 }
 
 /* Of rows before this one to those before the next. */

@@ -141,9 +141,34 @@ static void the_gpus_form_counts_parents_groups_and_dense_operators(void **state
   assert_true(c.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * product);
   assert_true(c.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + (8 * 64 + LEAVES) * product);
   assert_true(c.total[FMM_WORK_UP_GPU].bytes == c.total[FMM_PHASE_UP].bytes && c.total[FMM_WORK_DOWN_GPU].entries == LEAVES);
-  assert_int_equal(fmm_work_on(FMM_PHASE_VLIST, FMM_DEVICE_GPU), FMM_WORK_VLIST_GPU);
-  assert_int_equal(fmm_work_on(FMM_PHASE_VLIST, FMM_DEVICE_CPU), FMM_PHASE_VLIST);
-  assert_int_equal(fmm_work_on(FMM_PHASE_WLIST, FMM_DEVICE_GPU), FMM_PHASE_WLIST);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_GPU, 0), FMM_WORK_VLIST_GPU);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_CPU, 0), FMM_PHASE_VLIST);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_WLIST, FMM_DEVICE_GPU, 0), FMM_PHASE_WLIST);
+}
+
+/* Leaves of three points are tiles of four lanes with a target each; a lane's loop over a source costs 0.4 of a pair more one way, 0.8 in both directions. Of two such leaves
+ * either is as good, so that half of the pairs are counted for each; a leaf with itself is one way, and its pairs cost 1.1. */
+static void the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them(void **state) {
+  fmm_counts c = count(&fmm_info_laplace, 4, 1, 0), gradient = count(&fmm_info_laplace, 4, 1, 1), stokes = count(&fmm_info_stokes, 4, 1, 0);
+  const double boxes = 3 * EDGE - 2, sources = boxes * boxes * boxes * Q, mates = (sources - LEAVES * Q) / 2, longest = 27 * Q; /* of an inner leaf */
+  const fmm_work *one = &c.total[FMM_WORK_ULIST_GPU], *both = &c.total[FMM_WORK_ULIST_GPU_BOTH];
+  assert_true(fabs(one->pairs / (sources * 4 * 1.4) - 1) < 1e-14 && fabs(one->flops / (11 * one->pairs) - 1) < 1e-14 && one->entries == LEAVES);
+  assert_true(fabs(one->longest / (longest * 4 * 1.4) - 1) < 1e-14 && one->bytes == c.total[FMM_PHASE_ULIST].bytes);
+  assert_true(fabs(both->pairs / (mates * 4 * 1.8 + LEAVES * Q * 4 * 1.5) - 1) < 1e-14 && both->entries == LEAVES);
+  assert_true(fabs(both->longest / ((longest - Q) / 2 * 4 * 1.8 + Q * 4 * 1.5) - 1) < 1e-14 && both->bytes == one->bytes + 16 * mates);
+  assert_true(c.both_on_gpu && !gradient.both_on_gpu && !stokes.both_on_gpu);
+  assert_true(gradient.total[FMM_WORK_ULIST_GPU_BOTH].pairs == 0 && gradient.total[FMM_WORK_ULIST_GPU].pairs == one->pairs);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 0), FMM_WORK_ULIST_GPU_BOTH);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 1), FMM_WORK_ULIST_GPU);
+  assert_int_equal(fmm_work_on(&gradient, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 0), FMM_WORK_ULIST_GPU);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_CPU, 0), FMM_PHASE_ULIST);
+}
+
+/* 1,000 targets in 32 tiles of at most 32: four lanes of eight. */
+static void direct_sums_on_a_gpu_are_one_leaf_of_many_tiles(void **state) {
+  const fmm_work w = fmm_ulist_gpu_direct(&fmm_info_laplace, 0, 1, 500, 1000);
+  assert_true(w.entries == 32 && fabs(w.pairs / (500 * 32 * 4 * 8.4) - 1) < 1e-14 && fabs(w.longest / (w.pairs / 32) - 1) < 1e-14 && w.flops == 11 * w.pairs);
+  assert_true(fmm_ulist_gpu_direct(&fmm_info_laplace, 0, 1, 500, 0).pairs == 0);
 }
 
 /* Rows with the same neighbours come together, in their old order; others by the mask of their directions. */
@@ -254,6 +279,8 @@ int main(void) {
                                      cmocka_unit_test(up_and_down_count_points_times_surface_and_parity_blocks),
                                      cmocka_unit_test(box_work_without_parity_is_dense),
                                      cmocka_unit_test(the_gpus_form_counts_parents_groups_and_dense_operators),
+      cmocka_unit_test(the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them),
+      cmocka_unit_test(direct_sums_on_a_gpu_are_one_leaf_of_many_tiles),
                                      cmocka_unit_test(rows_of_a_window_are_ordered_by_their_neighbours),
                                      cmocka_unit_test(columns_components_and_gradients_enter_each_term),
                                      cmocka_unit_test(boxes_without_sources_or_targets_count_nothing),

@@ -51,9 +51,10 @@ static void nothing_is_thinned_of_few_points_and_counts_are_exact(void **state) 
 
 /* Largest relative difference of flops among the four phases that matter, in the form of either device. */
 static double difference(const fmm_counts *a, const fmm_counts *b) {
-  static const int phases[] = {FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_VLIST, FMM_PHASE_DOWN, FMM_WORK_UP_GPU, FMM_WORK_VLIST_GPU, FMM_WORK_DOWN_GPU};
+  static const int phases[] = {FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_VLIST, FMM_PHASE_DOWN, FMM_WORK_UP_GPU, FMM_WORK_ULIST_GPU, FMM_WORK_ULIST_GPU_BOTH, FMM_WORK_VLIST_GPU,
+                               FMM_WORK_DOWN_GPU};
   double largest = 0;
-  for (int k = 0; k < 7; k++) largest = fmax(largest, fabs(a->total[phases[k]].flops / b->total[phases[k]].flops - 1));
+  for (size_t k = 0; k < sizeof phases / sizeof *phases; k++) largest = fmax(largest, fabs(a->total[phases[k]].flops / b->total[phases[k]].flops - 1));
   return largest;
 }
 

@@ -21,6 +21,8 @@ static void assert_near(double value, double expected, double relative) {
 static fmm_counts counts(void) {
   fmm_counts c = {.order = 6, .n_columns = 1, .n_surface = 152, .n_levels = 5, .n_sources = 1000, .n_targets = 2000, .n_boxes = 300};
   c.level[FMM_PHASE_ULIST][4] = (fmm_work){.pairs = 1e9, .flops = 11e9, .bytes = 1e6, .entries = 1000};
+  c.level[FMM_WORK_ULIST_GPU][4] = c.level[FMM_PHASE_ULIST][4];
+  c.level[FMM_WORK_ULIST_GPU_BOTH][4] = (fmm_work){.pairs = 0.55e9, .flops = 6e9, .bytes = 2e6, .entries = 600};
   c.level[FMM_PHASE_VLIST][4] = (fmm_work){.pairs = 500, .flops = 1e6, .bytes = 4e9, .entries = 100};
   c.level[FMM_WORK_VLIST_GPU][4] = (fmm_work){.flops = 9e12, .bytes = 4e9, .entries = 30};
   c.level[FMM_PHASE_UP][2] = (fmm_work){.pairs = 0, .flops = 3.2e9, .bytes = 10, .entries = 10};
@@ -117,18 +119,35 @@ static void gradients_take_their_measured_factor_but_for_launches(void **state) 
   assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, 1e9 / 12.8e9 + 3e-6, 1e-12);
 }
 
-/* With a Newton step a GPU's potentials in double are summed in both directions, with a third-order step one way. */
-static void u_on_the_gpu_is_priced_one_way_where_the_step_is_of_third_order(void **state) {
+/* Where a GPU sums U in double in both directions it is priced by that work, a multiply-add more a pair; single precision and the CPU know nothing of it. */
+static void u_on_the_gpu_in_both_directions_is_a_work_of_its_own(void **state) {
   fmm_machine m = machine("xeon16-h200");
   fmm_counts c = counts();
   fmm_cost_table t, one_way;
-  c.same_points = 1, c.n_leaves = 64;
+  c.same_points = 1, c.n_leaves = 64, c.both_on_gpu = 1;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
-  c.third_order = 1;
+  c.both_on_gpu = 0;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &one_way);
   assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s < 0.8 * one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s);
   assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][1].limit_s == one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][1].limit_s);
   assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s == one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s);
+}
+
+/* The longest tile is waited for by all multiprocessors: it takes its pairs' time on one of them, times the constant; no part of the limit. */
+static void the_longest_tile_of_u_comes_on_top(void **state) {
+  fmm_machine m = machine("xeon16-h200"); /* 1,170 Gpair/s, 132 multiprocessors */
+  fmm_counts c = counts();
+  fmm_cost_table without, with;
+  m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_ULIST][0].value = 1.5;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &without);
+  const double roofline = fmm_phase_roofline_s(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_ULIST, 0);
+  c.level[FMM_WORK_ULIST_GPU][4].longest = 2e6;
+  fmm_counts_add_up(&c);
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &with);
+  const fmm_cost *a = &without.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0], *b = &with.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0];
+  assert_near(b->seconds - a->seconds, 1.5 * 2e6 * 132 / 1170e9, 1e-9);
+  assert_true(a->limit_s == b->limit_s);
+  assert_near(fmm_phase_roofline_s(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_ULIST, 0), roofline + 2e6 * 132 / 1170e9, 1e-9);
 }
 
 /* The GPU's U in single for this machine, less the launch, which both precisions have alike here. */
@@ -153,8 +172,8 @@ static void tiles_too_tight_for_float_are_priced_in_double_one_way(void **state)
   const fmm_machine m = machine_with_u_on_the_gpu();
   fmm_counts c = counts(), one_way;
   fmm_cost_table none, all;
-  c.same_points = 1, c.n_leaves = 64;
-  one_way = c, one_way.third_order = 1;
+  c.same_points = 1, c.n_leaves = 64, c.both_on_gpu = 1;
+  one_way = c, one_way.both_on_gpu = 0;
   const double single = tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 1), half = tight_ulist_s(&m, &c, &fmm_info_laplace, 0.5, 1), tight = tight_ulist_s(&m, &c, &fmm_info_laplace, 1, 1);
   assert_near(tight, 0.8 * tight_ulist_s(&m, &one_way, &fmm_info_laplace, 0, 0), 1e-12);
   assert_near(half, (single + tight) / 2, 1e-12);
@@ -191,7 +210,7 @@ static void learning_from_u_with_tight_tiles_takes_one_step(void **state) {
   fmm_machine m = machine_with_u_on_the_gpu();
   fmm_constant *u = m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_ULIST];
   fmm_counts c = counts();
-  c.same_points = 1, c.n_leaves = 64, c.tight_share = 0.8;
+  c.same_points = 1, c.n_leaves = 64, c.both_on_gpu = 1, c.tight_share = 0.8;
   const double foretold = tight_ulist_s(&m, &c, &fmm_info_laplace, 0.8, 1), ratio = 1.3;
   fmm_cost_learn(&m, &c, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 1, ratio);
   assert_near(tight_ulist_s(&m, &c, &fmm_info_laplace, 0.8, 1), ratio * foretold, 1e-12);
@@ -289,7 +308,8 @@ int main(void) {
                                      cmocka_unit_test(a_phase_without_work_costs_nothing),
                                      cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst),
                                      cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),
-                                     cmocka_unit_test(u_on_the_gpu_is_priced_one_way_where_the_step_is_of_third_order),
+                                     cmocka_unit_test(the_longest_tile_of_u_comes_on_top),
+      cmocka_unit_test(u_on_the_gpu_in_both_directions_is_a_work_of_its_own),
                                      cmocka_unit_test(tiles_too_tight_for_float_are_priced_in_double_one_way),
                                      cmocka_unit_test(tight_tiles_cost_what_double_costs_where_that_is_one_way),
                                      cmocka_unit_test(learning_from_u_with_tight_tiles_takes_one_step),

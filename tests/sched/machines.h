@@ -24,6 +24,7 @@ static inline fmm_counts full_tree(double n, int depth, int order) {
                   .n_targets = (int64_t)n, .n_leaves = (int64_t)1 << 3 * depth};
   double leaves = (double)c.n_leaves, edge = 3 * (double)(1 << depth) - 2, pairs = edge * edge * edge * (n / leaves) * (n / leaves);
   c.level[FMM_PHASE_ULIST][depth] = (fmm_work){.pairs = pairs, .flops = 11 * pairs, .bytes = 64 * n, .entries = edge * edge * edge};
+  c.level[FMM_WORK_ULIST_GPU][depth] = depth ? c.level[FMM_PHASE_ULIST][depth] : fmm_ulist_gpu_direct(what.pair, 0, 1, (int64_t)n, (int64_t)n);
   for (int l = 0; l <= depth; l++) {
     double boxes = exp2(3 * l), parents = 3 * exp2(l - 1) - 2, entries = parents * parents * parents - boxes / 8;
     c.n_boxes += (int64_t)boxes;
