@@ -24,28 +24,35 @@ static double half_width(const box *a, const box *b) {
   return side > 0 && isfinite(side) ? side / 2 : 1;
 }
 
-/* The least of the distances of some targets, evenly picked, from their nearest sources, in units of `unit`: of all sources, for a box around them says nothing of targets in a hollow. The
- * loudest targets, which are those that lie nearest, are what a relative error is measured by. */
-static double nearest_source(int64_t n_sources, const double *sources, int64_t n_targets, const double *targets, double unit, int threads) {
+/* Of some targets, evenly picked: the least of their distances from their nearest sources, in units of `unit`, and, where targets are sources, whether some share their places with others. */
+typedef struct neighbors { double nearest; int twins; } neighbors;
+
+/* To all sources, for a box around them says nothing of targets in a hollow. The loudest targets, which are those that lie nearest, are what a relative error is measured by. Sources in
+ * the target's place do not count. */
+static neighbors look_around(int64_t n_sources, const double *sources, int64_t n_targets, const double *targets, double unit, int threads) {
   enum { MOST = 64, LEAST = 8, PAIRS = 1 << 26 };
   const int64_t wanted = n_sources > PAIRS / MOST ? (PAIRS / n_sources > LEAST ? PAIRS / n_sources : LEAST) : MOST;
   const int n = (int)(wanted < n_targets ? wanted : n_targets);
-  double at[3][MOST], square[MOST], least = INFINITY;
+  double at[3][MOST], square[MOST];
+  int here[MOST];
   for (int k = 0; k < n; k++) {
     const double *row = targets + 3 * (n_targets * k / n);
     for (int axis = 0; axis < 3; axis++) at[axis][k] = row[axis] / unit;
-    square[k] = INFINITY;
+    square[k] = INFINITY, here[k] = 0;
   }
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : square[:n]) if (n_sources > FMM_PARALLEL_MINIMUM)
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : square[:n]) reduction(+ : here[:n]) if (n_sources > FMM_PARALLEL_MINIMUM)
   for (int64_t i = 0; i < n_sources; i++) {
     const double x = sources[3 * i] / unit, y = sources[3 * i + 1] / unit, z = sources[3 * i + 2] / unit;
     for (int k = 0; k < n; k++) {
       const double dx = at[0][k] - x, dy = at[1][k] - y, dz = at[2][k] - z, r2 = dx * dx + dy * dy + dz * dz;
-      square[k] = r2 < square[k] ? r2 : square[k];
+      square[k] = r2 > 0 && r2 < square[k] ? r2 : square[k];
+      here[k] += r2 == 0;
     }
   }
-  for (int k = 0; k < n; k++) least = fmin(least, square[k]);
-  return isfinite(least) ? sqrt(least) : 0;
+  neighbors all = {INFINITY, 0};
+  for (int k = 0; k < n; k++) all.nearest = fmin(all.nearest, square[k]), all.twins |= targets == sources && here[k] > 1;
+  all.nearest = isfinite(all.nearest) ? sqrt(all.nearest) : 0;
+  return all;
 }
 
 /* The largest inverse length among parameters, in units of half the bounding cube's side. */
@@ -60,7 +67,8 @@ static double largest_decay(const fmm_pair_info *info, const double *params) {
 static double farthest_source(int64_t n, int own_targets) { return own_targets ? 2 * sqrt(3) : 2 / cbrt((double)n); }
 
 /* Parameters in units of half the bounding cube's side, so that nothing overflows on the way (see scale_units of setup.c), and what follows from them where values die away. Targets that lie
- * apart from all sources see fields that are smaller than those of the far field's errors nearer by, by the exponential of 0.4 to 0.6 of the lengths between (Yukawa, uniform cubes, 5 to 20 lengths, orders 6 to 16). */
+ * apart from all sources see fields that are smaller than those of the far field's errors nearer by, by the exponential of 0.4 to 0.6 of the lengths between (Yukawa, uniform cubes, 5 to 20 lengths, orders 6 to 16).
+ * So do sources whose nearest neighbours are in their own places, which give them nothing: boxes around such a place are as small as they come, and its next ones are far from them. */
 static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets) {
   const double a_length = 0.7, most_lengths = 600; /* so that nothing overflows */
   double lengths = 0;
@@ -68,9 +76,11 @@ static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double
   const double unit = half_width(&of_sources, &of_targets);
   for (int i = 0; i < s->pair->info->n_params; i++) s->params[i] *= pow(1 / unit, s->pair->info->params[i].length_power);
   const double decay = largest_decay(s->pair->info, s->params);
-  if (targets && n_sources > 0 && n_targets > 0 && decay * farthest_source(n_sources, 1) > 1)
-    lengths = fmin(decay * nearest_source(n_sources, sources, n_targets, targets, unit, s->threads), most_lengths);
-  if (s->n_points > 0) s->steps = decay * farthest_source(n_sources, targets != NULL);
+  if (n_sources > 0 && (!targets || n_targets > 0) && decay * farthest_source(n_sources, 1) > 1) {
+    const neighbors near = look_around(n_sources, sources, targets ? n_targets : n_sources, targets ? targets : sources, unit, s->threads);
+    if (targets || near.twins) lengths = fmin(decay * near.nearest, most_lengths);
+  }
+  if (s->n_points > 0) s->steps = fmax(lengths, decay * farthest_source(n_sources, targets != NULL));
   s->margin *= exp(a_length * lengths);
   s->cancels |= lengths > 1;
 }
@@ -83,7 +93,9 @@ void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, 
   search->cancels = targets && (options->density_sign == FMM_DENSITY_SIGNED || options->gradient); /* inside a shell of one sign gradients cancel */
   if (!pair->info->has_degree) measure_lengths(search, n_sources, sources, targets ? n_targets : 0, targets);
   if (options->order) return;
-  if (options->density_sign == FMM_DENSITY_SIGNED && fmm_points_are_regular(n_sources, sources, threads)) search->kind = FMM_DENSITY_SALT, search->cancels = 1;
+  if (options->density_sign != FMM_DENSITY_SIGNED && !options->gradient) return;
+  const fmm_regularity regularity = fmm_points_regularity(n_sources, sources, threads);
+  if (regularity == FMM_POINTS_ON_LATTICE ? options->density_sign == FMM_DENSITY_SIGNED : regularity == FMM_POINTS_ON_CURVES && options->gradient) search->kind = FMM_DENSITY_SALT, search->cancels = 1;
 }
 
 fmm_status fmm_order_first(fmm_order_search *s, int *order) {

@@ -33,6 +33,7 @@ static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options, const fm
   FMM_TRY(check_spaces(&plan->options));
   FMM_TRY(fmm_pair_find(plan->options.kernel, &plan->pair));
   FMM_TRY(fmm_pair_resolve_params(plan->pair->info, plan->options.n_params, plan->options.params, plan->params));
+  plan->divisor = fmm_pair_take_divisor(plan->pair->info, plan->params);
   plan->options.kernel = plan->pair->info->name;
   plan->options.n_params = 0; /* the resolved values are in plan->params; the caller's strings are not kept */
   FMM_TRY(fmm_cores_grant(plan->options.threads, plan->options.oversubscribe, &plan->threads));
@@ -61,6 +62,7 @@ fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, fmm_se
   FMM_TRY(FMM_ALLOCATE_ZERO(&p, 1, "a cluster's plan"));
   p->options = outer->options;
   p->options.scale = 1;
+  p->divisor = 1;
   p->options.root_scale = 0;
   p->options.schedule = FMM_SCHEDULE_CPU;
   p->options.densities_space = p->options.results_space = FMM_MEMORY_HOST;

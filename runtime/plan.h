@@ -60,7 +60,8 @@ struct fmm_plan {
   fmm_options options;
   char profile_path[512];
   const fmm_pair *pair;
-  double params[FMM_MAX_PARAMS];       /* in the caller's units */
+  double params[FMM_MAX_PARAMS];       /* in the caller's units; 1 where results are divided by the parameter: */
+  double divisor;
   fmm_machine machine;
   int threads;
   int nesting;                         /* 0 for the caller's plan, 1 for its clusters' plans, ... */

@@ -26,6 +26,7 @@ static int own_threads(int predicted) {
 static fmm_status begin_search(const fmm_options *o, const fmm_pair *pair, const fmm_predict_points *p, int threads, fmm_order_search *search) {
   double params[FMM_MAX_PARAMS], *points = NULL;
   FMM_TRY(fmm_pair_resolve_params(pair->info, o->n_params, o->params, params));
+  fmm_pair_take_divisor(pair->info, params);
   if (!p->distribution) return fmm_order_search_for(search, o, pair, params, p->n_sources, p->sources, p->n_targets, p->targets, threads), FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&points, 3 * SAMPLE, "a sample of points"));
   fmm_status status = fmm_generate_points(p->distribution, SAMPLE, 1, points, 1);

@@ -98,11 +98,21 @@ static double per_unit_of(int64_t n, const double *points) {
   return ldexp(1, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
 }
 
-int fmm_points_are_regular(int64_t n, const double *points, int threads) {
+/* Whether the six lie in pairs at one, two and three steps. */
+static int is_on_curve(const sample *s) {
+  const double alike = 0.64 /* of squares */, off = 0.2, step = sqrt(s->square[0]);
+  for (int pair = 0; pair < NEIGHBOURS / 2; pair++) {
+    if (!(s->square[2 * pair] >= alike * s->square[2 * pair + 1])) return 0;
+    if (!(fabs(sqrt(s->square[2 * pair]) / ((pair + 1) * step) - 1) <= off)) return 0;
+  }
+  return 1;
+}
+
+fmm_regularity fmm_points_regularity(int64_t n, const double *points, int threads) {
   sample samples[SAMPLES];
   double sum = 0;
-  int found = 0;
-  if (n <= NEIGHBOURS) return 0;
+  int found = 0, on_curves = 0;
+  if (n <= NEIGHBOURS) return FMM_POINTS_IRREGULAR;
   const double per_unit = per_unit_of(n, points);
   for (int k = 0; k < SAMPLES; k++) {
     const double *at = points + 3 * (int64_t)(mixed((uint64_t)k) % (uint64_t)n);
@@ -115,7 +125,9 @@ int fmm_points_are_regular(int64_t n, const double *points, int threads) {
     const double *square = samples[k].square;
     if (!isfinite(square[NEIGHBOURS - 1])) continue; /* fewer different places than that, or too far apart for squares */
     sum += sqrt(square[0] / square[NEIGHBOURS - 1]);
+    on_curves += is_on_curve(&samples[k]);
     found++;
   }
-  return found > 0 && sum >= least_ratio * found;
+  if (found == 0) return FMM_POINTS_IRREGULAR;
+  return sum >= least_ratio * found ? FMM_POINTS_ON_LATTICE : 2 * on_curves >= found ? FMM_POINTS_ON_CURVES : FMM_POINTS_IRREGULAR;
 }

@@ -27,7 +27,7 @@ static fmm_status scale_units(fmm_setup *s, const fmm_plan *plan) {
   const fmm_pair_info *info = plan->pair->info;
   double a = s->tree.scale;
   for (int i = 0; i < info->n_params; i++) s->params[i] = plan->params[i] * pow(a, info->params[i].length_power);
-  s->factor = (isnan(plan->options.scale) ? info->default_scale : plan->options.scale) * pow(a, -info->degree);
+  s->factor = (isnan(plan->options.scale) ? info->default_scale : plan->options.scale) * pow(a, -info->degree) / plan->divisor;
   s->gradient_factor = s->factor * a;
   FMM_TRY(check_factor(s, plan, "potentials", s->factor));
   return plan->options.gradient ? check_factor(s, plan, "gradients", s->gradient_factor) : FMM_OK;

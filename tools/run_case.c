@@ -73,18 +73,36 @@ static fmm_status read_targets(const fmm_case_options *o, fmm_case *c) {
   return FMM_OK;
 }
 
+enum { PLACES = 1 << 16 };
+
+/* One of PLACES for a row's place: the same for the same place, else at random. */
+static uint64_t place_of(const double row[3]) {
+  uint64_t h = 0;
+  for (int k = 0; k < 3; k++) {
+    const double x = row[k] + 0.0; /* one zero */
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    h = fmm_split_mix(h ^ bits, 1);
+  }
+  return h % PLACES;
+}
+
 /* Fields of charges of one sign add up, errors less so: by as many charges as would make the same (sum s)^2 / sum s^2. One alone errs 70 times more
- * (order 9), so that ENOUGH = 70^2 and more make up for it (fmm_density_sign). Where they lie is not looked at: at targets of their own many in one spot are as one, so that there they are not asked. */
-int fmm_densities_in_phase(int64_t n, int columns, const double *densities) {
+ * (order 9), so that ENOUGH = 70^2 and more make up for it (fmm_density_sign). Those in one place are as one: they are added up first, by places that some share by chance, so that a few
+ * more are asked for. */
+int fmm_densities_in_phase(int64_t n, const double *points, int columns, const double *densities) {
   enum { ENOUGH = 10000 };
+  static double at[PLACES]; /* of the one thread that reads a command's case */
   for (int c = 0; c < columns; c++) {
     double sum = 0, squares = 0, largest = 0;
     for (int64_t i = 0; i < n; i++) largest = fmax(largest, densities[i * columns + c]);
+    memset(at, 0, sizeof at);
     for (int64_t i = 0; i < n; i++) {
-      double s = densities[i * columns + c] / (largest > 0 ? largest : 1);
+      const double s = densities[i * columns + c] / (largest > 0 ? largest : 1);
       if (!(s >= 0)) return 0;
-      sum += s, squares += s * s;
+      sum += s, at[points ? place_of(points + 3 * i) : fmm_split_mix(0, (uint64_t)i) % PLACES] += s;
     }
+    for (int k = 0; k < PLACES; k++) squares += at[k] * at[k];
     if (sum * sum < squares * fmin(ENOUGH, n / 4.0)) return 0;
   }
   return 1;
@@ -98,7 +116,7 @@ static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
   FMM_TRY(o->file ? read_points(o, c) : generate_points(o, threads, c));
   if (!c->densities && o->densities) FMM_TRY(other_densities(o, threads, c));
   else if (!c->densities) FMM_TRY(generate_densities(c->densities_from = "unit", o, threads, c));
-  c->in_phase = c->pair->components == 1 && !o->targets && fmm_densities_in_phase(c->n, c->columns, c->densities);
+  c->in_phase = c->pair->components == 1 && !o->targets && fmm_densities_in_phase(c->n, c->points, c->columns, c->densities);
   return read_targets(o, c);
 }
 

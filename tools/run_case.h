@@ -19,6 +19,6 @@ typedef struct fmm_case {
 /* Reads or makes everything. Release with fmm_case_free. */
 fmm_status fmm_case_load(const fmm_case_options *options, int threads, fmm_case *data);
 void fmm_case_free(fmm_case *data);
-/* Whether FMM_DENSITY_NONNEGATIVE holds of n x columns densities (row by row): none is negative, and in no column do few outweigh the rest. */
-int fmm_densities_in_phase(int64_t n, int columns, const double *densities);
+/* Whether FMM_DENSITY_NONNEGATIVE holds of n x columns densities (row by row): none is negative, and in no column do few places (n x 3; NULL: all different) outweigh the rest. */
+int fmm_densities_in_phase(int64_t n, const double *points, int columns, const double *densities);
 #endif

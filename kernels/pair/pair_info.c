@@ -56,3 +56,10 @@ fmm_status fmm_pair_resolve_params(const fmm_pair_info *info, int n, const fmm_p
   memcpy(values, resolved, sizeof resolved);
   return FMM_OK;
 }
+
+double fmm_pair_take_divisor(const fmm_pair_info *info, double values[FMM_MAX_PARAMS]) {
+  double divisor = 1;
+  for (int i = 0; i < info->n_params; i++)
+    if (info->params[i].divides) divisor *= values[i], values[i] = 1;
+  return divisor;
+}

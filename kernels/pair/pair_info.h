@@ -10,8 +10,9 @@
 typedef enum fmm_parity { FMM_PARITY_NONE, FMM_PARITY_SCALAR, FMM_PARITY_VECTOR } fmm_parity;
 
 /* length_power: how the value changes with the unit of length (lambda, 1/length: -1; viscosity: 0): in coordinates
- * multiplied by a the value becomes value * a^length_power. */
-typedef struct fmm_pair_param { const char *name; double default_value, minimum, maximum; const char *meaning; int length_power; } fmm_pair_param;
+ * multiplied by a the value becomes value * a^length_power. divides: all that the parameter does is to divide the results (viscosity): plans do that in double, as of `scale`,
+ * and the sums are made with 1, since what it is in other units than the problem's own (1e21 Pa s) no float holds among them. */
+typedef struct fmm_pair_param { const char *name; double default_value, minimum, maximum; const char *meaning; int length_power, divides; } fmm_pair_param;
 
 typedef struct fmm_pair_info {
   const char *name;        /* "laplace" */
@@ -40,4 +41,6 @@ extern const fmm_pair_info *const fmm_pair_infos[];
 fmm_status fmm_pair_info_find(const char *name, const fmm_pair_info **info);
 /* values[i] for info->params[i], from the caller's n named ones; unknown names and values out of range are errors. */
 fmm_status fmm_pair_resolve_params(const fmm_pair_info *info, int n, const fmm_param *named, double values[FMM_MAX_PARAMS]);
+/* The product of those that divide, which become 1. */
+double fmm_pair_take_divisor(const fmm_pair_info *info, double values[FMM_MAX_PARAMS]);
 #endif

@@ -6,7 +6,7 @@ FMM_PAIR_INFO(stokes) = {
     .components = 3, .equivalent_components = 3, .outputs = 3, .has_degree = 1, .degree = -1, .symmetric = 1, .radial = 1,
     .parity = FMM_PARITY_VECTOR, .default_scale = 0.039788735772973836 /* 1/(8 pi) */,
     .flops = 27, .gradient_flops = 72, .instructions = 18, .gradient_instructions = 50,
-    .n_params = 1, .params = {{"viscosity", 1, 1e-100, 1e100, "dynamic viscosity mu"}}};
+    .n_params = 1, .params = {{"viscosity", 1, 1e-100, 1e100, "dynamic viscosity mu", 0, 1}}};
 #else
 FMM_PAIR_FUNCTION void FMM_PAIR_NAME(stokes)(FMM_REAL dx, FMM_REAL dy, FMM_REAL dz, const FMM_REAL *s, const FMM_REAL *normal,
                                              const FMM_SCALAR *params, int columns, int gradient, FMM_REAL *f) {

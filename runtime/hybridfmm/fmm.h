@@ -50,7 +50,7 @@ typedef enum fmm_device { FMM_DEVICE_CPU, FMM_DEVICE_GPU, FMM_N_DEVICES } fmm_de
 typedef enum fmm_memory_space { FMM_MEMORY_HOST, FMM_MEMORY_DEVICE } fmm_memory_space;
 typedef enum fmm_boundary { FMM_BOUNDARY_OPEN } fmm_boundary;
 /* What the caller knows of the densities before they come: cancelling (signed) ones need a higher order. NONNEGATIVE: none is negative, and no few
- * outweigh the rest (one alone errs up to 70 times as much in the potential; (sum s)^2 / sum s^2 at least 10,000 or n / 4). */
+ * outweigh the rest (one alone errs up to 70 times as much in the potential; (sum s)^2 / sum s^2 at least 10,000 or n / 4, those in one place added up first). */
 typedef enum fmm_density_sign { FMM_DENSITY_SIGNED, FMM_DENSITY_NONNEGATIVE } fmm_density_sign;
 
 enum { FMM_MAX_PARAMS = 8, FMM_MAX_LEVELS = 22 };

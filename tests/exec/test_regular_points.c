@@ -1,6 +1,8 @@
 /* Lattices told from random points: what the order of charges of both signs is chosen by. */
 #include "test.h"
 
+#include <math.h>
+
 #include "runtime/generate.h"
 #include "runtime/memory.h"
 #include "runtime/regular_points.h"
@@ -32,7 +34,7 @@ static void lattices_moved_by_up_to_a_fifth_are_regular(void **state) {
   for (int edge = 10; edge <= 30; edge += 10)
     for (int m = 0; m < 4; m++) {
       int n = fill_lattice(edge, moved[m], 1e-3);
-      if (!fmm_points_are_regular(n, points, 2)) fail_msg("%d^3 moved by %g: taken for irregular", edge, moved[m]);
+      if (fmm_points_regularity(n, points, 2) != FMM_POINTS_ON_LATTICE) fail_msg("%d^3 moved by %g: taken for irregular", edge, moved[m]);
     }
 }
 
@@ -43,7 +45,24 @@ static void random_points_are_not(void **state) {
   for (int d = 0; d < 4; d++)
     for (int seed = 1; seed <= 10; seed++) {
       assert_ok(fmm_generate_points(distributions[d], 4000, seed, points, 1));
-      if (fmm_points_are_regular(4000, points, 2)) fail_msg("%s, seed %d: taken for a lattice", distributions[d], seed);
+      if (fmm_points_regularity(4000, points, 2)) fail_msg("%s, seed %d: taken for regular", distributions[d], seed);
+    }
+}
+
+/* A line, a circle, a helix, and fibres here and there; random points of a line are not. */
+static void even_steps_along_curves_are_told(void **state) {
+  enum { A_FIBRE = 100 };
+  const double pi = acos(-1);
+  for (int n = 1000; n <= MOST; n *= 30)
+    for (int kind = 0; kind < 5; kind++) {
+      assert_ok(fmm_generate_points("uniform", n, 7, points, 1));
+      for (int i = 0; i < n; i++) {
+        const double x = (double)i / n, random = points[3 * i], *fibre = points + 3 * (i / A_FIBRE * A_FIBRE);
+        const double at[5][3] = {{x, 0.3 * x, 0.1 * x}, {cos(2 * pi * x), sin(2 * pi * x), 0}, {cos(60 * x), sin(60 * x), 6 * x},
+                                 {fibre[0], fibre[1], fibre[2] + 1e-4 * (1 + i % A_FIBRE)}, {random, 0.3 * random, 0.1 * random}};
+        if (kind != 3 || i % A_FIBRE) memcpy(points + 3 * i, at[kind], sizeof at[kind]);
+      }
+      if ((fmm_points_regularity(n, points, 2) == FMM_POINTS_ON_CURVES) != (kind < 4)) fail_msg("curve %d of %d points", kind, n);
     }
 }
 
@@ -52,21 +71,21 @@ static void the_answer_does_not_depend_on_threads_or_units(void **state) {
   for (int s = 0; s < 7; s++)
     for (int threads = 1; threads <= 5; threads += 2) {
       int n = fill_lattice(20, 0.2, spacings[s]);
-      assert_true(fmm_points_are_regular(n, points, threads));
+      assert_int_equal(fmm_points_regularity(n, points, threads), FMM_POINTS_ON_LATTICE);
     }
 }
 
 static void few_coincident_or_far_points_are_not_regular(void **state) {
   for (int i = 0; i < 3 * MOST; i++) points[i] = 1;
-  assert_false(fmm_points_are_regular(MOST, points, 2));
-  assert_false(fmm_points_are_regular(0, points, 2));
-  for (int i = 0; i < 3 * 100; i++) points[i] = 1e200 * i; /* squares overflow */
-  assert_false(fmm_points_are_regular(6, points, 2));
-  assert_false(fmm_points_are_regular(100, points, 2));
+  assert_int_equal(fmm_points_regularity(MOST, points, 2), FMM_POINTS_IRREGULAR);
+  assert_int_equal(fmm_points_regularity(0, points, 2), FMM_POINTS_IRREGULAR);
+  for (int i = 0; i < 3 * 100; i++) points[i] = 1e200 * i; /* a line; squares would overflow */
+  assert_int_equal(fmm_points_regularity(6, points, 2), FMM_POINTS_IRREGULAR);
+  assert_int_equal(fmm_points_regularity(100, points, 2), FMM_POINTS_ON_CURVES);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(lattices_moved_by_up_to_a_fifth_are_regular), cmocka_unit_test(random_points_are_not),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(lattices_moved_by_up_to_a_fifth_are_regular), cmocka_unit_test(random_points_are_not), cmocka_unit_test(even_steps_along_curves_are_told),
                                      cmocka_unit_test(the_answer_does_not_depend_on_threads_or_units), cmocka_unit_test(few_coincident_or_far_points_are_not_regular)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

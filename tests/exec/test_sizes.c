@@ -171,10 +171,86 @@ static void columns_of_any_size_keep_their_digits(void **state) {
   free(density), free(one), free(p), free(alone);
 }
 
+/* 343 places, 100 points in each: neighbours in the same place give nothing, and the next are lengths away (1.7e-5 was the error at 10, 5e2 at 40). Where no order is enough, that is told. */
+static void a_kernel_that_dies_away_keeps_the_tolerance_between_places_of_many(void **state) {
+  enum { EDGE = 7, EACH = 100, PLACED = EDGE * EDGE * EDGE * EACH };
+  static double placed[3 * PLACED];
+  for (int i = 0; i < PLACED; i++) {
+    const int place = i % (EDGE * EDGE * EDGE), at[3] = {place % EDGE, place / EDGE % EDGE, place / EDGE / EDGE};
+    for (int k = 0; k < 3; k++) placed[3 * i + k] = (double)at[k] / EDGE;
+  }
+  fmm_options o = yukawa_of(10 * EDGE, 1e-6);
+  o.leaf_size = 0;
+  const double e = error_of(&o, PLACED, placed, 0, NULL);
+  if (!(e <= o.tolerance)) fail_msg("10 lengths: error %g", e);
+  fmm_plan *plan = NULL;
+  o.params[0].value = 40 * EDGE;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, PLACED, placed, NULL, 0, NULL));
+  assert_true(plan->setup->info.expected_error > o.tolerance);
+  fmm_plan_destroy(&plan);
+}
+
+/* In double, whatever the precision of the sums: float holds nothing of 1e21 Pa s (a gradient's error was 0.26), and results are those of 1 divided by it, to a rounding. */
+static void viscosity_divides_results_and_does_nothing_else(void **state) {
+  static const double viscosities[] = {1e-90, 1e-40, 1e21, 1e40, 1e90};
+  double *density = malloc(3 * N * 8), *p[2] = {malloc(3 * N * 8), malloc(3 * N * 8)}, *g[2] = {malloc(9 * N * 8), malloc(9 * N * 8)};
+  fmm_options o = defaults(1e-4);
+  char id[17] = "";
+  make_points();
+  assert_ok(fmm_generate_densities("signed", 3 * N, 5, density, 2));
+  o.kernel = "stokes", o.gradient = 1, o.n_params = 1, o.precision = FMM_PRECISION_MIXED;
+  for (int v = -1; v < (int)(sizeof viscosities / sizeof *viscosities); v++) {
+    const double viscosity = v < 0 ? 1 : viscosities[v];
+    fmm_plan *plan = NULL;
+    o.params[0] = (fmm_param){"viscosity", viscosity};
+    assert_ok(fmm_plan_create(&plan, &o));
+    assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+    assert_ok(fmm_plan_execute(plan, density, p[v >= 0], g[v >= 0]));
+    if (v < 0) memcpy(id, plan->setup->info.plan_id, sizeof id);
+    else assert_string_not_equal(id, plan->setup->info.plan_id);
+    fmm_plan_destroy(&plan);
+    for (int i = 0; v >= 0 && i < 3 * N; i++) assert_true(fabs(p[1][i] * viscosity - p[0][i]) <= 4e-16 * fabs(p[0][i]));
+    for (int i = 0; v >= 0 && i < 9 * N; i++) assert_true(fabs(g[1][i] * viscosity - g[0][i]) <= 4e-16 * fabs(g[0][i]));
+  }
+  free(density), free(p[0]), free(p[1]), free(g[0]), free(g[1]);
+}
+
+/* Even steps along a line and around a circle: neighbours before and behind cancel in gradients, also of one sign. */
+static void gradients_along_even_curves_keep_the_tolerance(void **state) {
+  const double pi = acos(-1);
+  double *density = malloc(3 * N * 8), *g = malloc(9 * N * 8), *p = malloc(3 * N * 8), *pd = malloc(3000 * 8), *gd = malloc(9000 * 8);
+  int64_t rows[1000];
+  for (int i = 0; i < 1000; i++) rows[i] = (int64_t)i * N / 1000;
+  for (int circle = 0; circle < 2; circle++)
+    for (int stokes = 0; stokes < 2; stokes++)
+      for (double tolerance = 1e-3; tolerance > 5e-7; tolerance /= 10) {
+        const int width = stokes ? 3 : 1;
+        fmm_options o = defaults(tolerance);
+        fmm_plan *plan = NULL;
+        for (int i = 0; i < N; i++) {
+          const double x = (double)i / N, at[2][3] = {{x, 0.3 * x, 0.1 * x}, {cos(2 * pi * x), sin(2 * pi * x), 0}};
+          memcpy(points + 3 * i, at[circle], sizeof at[circle]);
+          for (int k = 0; k < width; k++) density[width * i + k] = (1 + 0.5 * sin(7 * x + 1)) * (k == 1 ? 0.1 : k == 2 ? 1 : 0.3);
+        }
+        o.kernel = stokes ? "stokes" : "laplace", o.gradient = 1;
+        assert_ok(fmm_plan_create(&plan, &o));
+        assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+        assert_ok(fmm_plan_execute(plan, density, p, g));
+        assert_ok(fmm_plan_direct(plan, density, 1000, rows, pd, gd));
+        fmm_plan_destroy(&plan);
+        for (int i = 0; i < 1000; i++) memmove(g + 3 * width * i, g + 3 * width * rows[i], 24 * (size_t)width);
+        const double e = relative_l2(3000 * width, g, gd);
+        if (!(e <= tolerance)) fail_msg("%s, %s: gradient error %g, tolerance %g", circle ? "circle" : "line", o.kernel, e, tolerance);
+      }
+  free(density), free(g), free(p), free(pd), free(gd);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_kernel_with_a_length_far_shorter_than_the_extent_keeps_the_tolerance), cmocka_unit_test(a_kernel_that_dies_away_between_points_keeps_the_tolerance),
       cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_at_targets_apart), cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_in_a_hollow_of_its_sources),
-      cmocka_unit_test(gradients_inside_of_a_shell_keep_the_tolerance), cmocka_unit_test(points_in_a_millionth_of_the_extent_keep_the_tolerance), cmocka_unit_test(densities_of_any_size_give_the_same_digits), cmocka_unit_test(columns_of_any_size_keep_their_digits)};
+      cmocka_unit_test(gradients_inside_of_a_shell_keep_the_tolerance), cmocka_unit_test(points_in_a_millionth_of_the_extent_keep_the_tolerance), cmocka_unit_test(densities_of_any_size_give_the_same_digits), cmocka_unit_test(columns_of_any_size_keep_their_digits),
+      cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_between_places_of_many), cmocka_unit_test(viscosity_divides_results_and_does_nothing_else), cmocka_unit_test(gradients_along_even_curves_keep_the_tolerance)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,26 @@ static void the_report_has_every_member_of_the_contract(void **state) {
   json_decref(r);
 }
 
+/* Half of the charges in one place, or not: only spread ones are declared to be in phase, for which a lower order serves. */
+static void charges_in_one_place_are_not_in_phase(void **state) {
+  double order[2], error[2];
+  for (int spread = 0; spread < 2; spread++) {
+    FILE *file = fopen("spot.csv", "wb");
+    assert_non_null(file);
+    for (int i = 0; i < 12000; i++) {
+      const int here = i % 2 && !spread;
+      fprintf(file, "%.17g,%.17g,%.17g,1\n", here ? 0 : fmod(i * 0.7548776662466927, 1), here ? 0 : fmod(i * 0.5698402909980532, 1), here ? 0 : fmod(i * 0.4501942, 1));
+    }
+    assert_int_equal(fclose(file), 0);
+    run_well("spot.csv --digits 9 --schedule cpu --verify 12000 --leaf-size 100 --json");
+    json_t *r = report();
+    order[spread] = number_at(r, "plan", "order"), error[spread] = number_at(r, "error", "relative_l2");
+    json_decref(r);
+  }
+  remove("spot.csv");
+  assert_true(order[0] > order[1] && error[0] <= 1e-9 && error[1] <= 1e-9);
+}
+
 static void clusters_below_the_finest_cell_have_a_line_and_an_entry(void **state) {
   FILE *file = fopen("clustered.csv", "wb");
   assert_non_null(file);
@@ -396,7 +416,8 @@ int main(int argc, char **argv) {
   if (argc != 4) return fprintf(stderr, "usage: test_run FMM-RUN DATA-FOLDER OLD-DRIVER-FOLDER\n"), 1;
   command_path = realpath(argv[1], NULL), data = argv[2], driver = argv[3];
   if (!command_path) return perror(argv[1]), 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract), cmocka_unit_test(clusters_below_the_finest_cell_have_a_line_and_an_entry),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract), cmocka_unit_test(charges_in_one_place_are_not_in_phase),
+      cmocka_unit_test(clusters_below_the_finest_cell_have_a_line_and_an_entry),
                                      cmocka_unit_test(json_stays_one_object_whatever_else_is_asked),
                                      cmocka_unit_test(quiet_says_nothing_and_the_text_report_names_all_phases),
                                      cmocka_unit_test(a_missed_tolerance_is_put_down_to_what_was_asked),
