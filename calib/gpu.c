@@ -17,18 +17,13 @@ fmm_status fmm_gpu_rates(int repeats, int sms, fmm_device_rates *gpu) {
   *gpu = m.device[FMM_DEVICE_GPU];
   memset(gpu->constant, 0, sizeof gpu->constant);
   if (!gpu->present) return FMM_OK;
-  const double pair_flops = fmm_pair_infos[0]->flops; /* laplace's */
-  fmm_rate *const rate[FMM_GPU_N_RATES] = {
-      [FMM_GPU_RATE_FMA_DOUBLE] = &gpu->fma_flops_per_s[0], [FMM_GPU_RATE_FMA_SINGLE] = &gpu->fma_flops_per_s[1],
-      [FMM_GPU_RATE_PAIR_DOUBLE] = &gpu->pair_flops_per_s[0], [FMM_GPU_RATE_PAIR_SINGLE] = &gpu->pair_flops_per_s[1],
-      [FMM_GPU_RATE_MEMORY] = &gpu->memory_bytes_per_s, [FMM_GPU_RATE_H2D] = &gpu->h2d_bytes_per_s,
-      [FMM_GPU_RATE_D2H] = &gpu->d2h_bytes_per_s, [FMM_GPU_RATE_LAUNCH] = &gpu->launch_s};
   for (int i = 0; i < FMM_GPU_N_RATES; i++) {
-    double values[MOST_REPEATS];
+    double values[MOST_REPEATS], unit;
     int n = repeats < MOST_REPEATS ? repeats : MOST_REPEATS;
+    fmm_rate *rate = fmm_node_gpu_rate(gpu, (fmm_gpu_rate)i, &unit);
     for (int r = 0; r < n; r++) FMM_TRY(fmm_gpu_measure(0, sms, (fmm_gpu_rate)i, &values[r]));
-    *rate[i] = fmm_median_rate(n, values);
-    if (i == FMM_GPU_RATE_PAIR_DOUBLE || i == FMM_GPU_RATE_PAIR_SINGLE) rate[i]->value *= pair_flops;
+    *rate = fmm_median_rate(n, values);
+    rate->value *= unit;
   }
   return FMM_OK;
 }

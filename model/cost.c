@@ -12,7 +12,7 @@
 #include "model/model.h"
 #include "runtime/gpu.h"
 
-static const double laplace_flops = 11, laplace_instructions = 7; /* Choi et al. 2014, section 4.2.2 */
+static const double laplace_flops = FMM_LAPLACE_FLOPS, laplace_instructions = 7; /* Choi et al. 2014, section 4.2.2 */
 
 typedef struct instructions { double plain, roots; } instructions;
 

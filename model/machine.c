@@ -65,8 +65,11 @@ fmm_status fmm_machine_check(const fmm_machine *machine) {
 
 fmm_status fmm_profile_check_native(const fmm_machine *machine, const char *fingerprint) {
   if (!strcmp(machine->fingerprint, fingerprint)) return FMM_OK;
-  return FMM_FAIL(FMM_ERR_PROFILE, "%s was made for other hardware or another build (fingerprint %s, here %s); run fmm-calibrate, or use it with fmm-predict --machine",
-                  machine->path[0] ? machine->path : "the profile", machine->fingerprint[0] ? machine->fingerprint : "(none)", fingerprint);
+  const fmm_device_rates *cpu = &machine->device[FMM_DEVICE_CPU], *gpu = &machine->device[FMM_DEVICE_GPU];
+  return FMM_FAIL(FMM_ERR_PROFILE,
+                  "%s was made for other hardware, other cores or another build (fingerprint %s, here %s): on %d cores of '%s', %s, build '%s'; run fmm-calibrate here, or use it with fmm-predict --machine",
+                  machine->path[0] ? machine->path : "the profile", machine->fingerprint[0] ? machine->fingerprint : "(none)", fingerprint, cpu->units, cpu->name, gpu->present ? gpu->name : "no GPU",
+                  machine->build);
 }
 
 /* ---- nominal ---- */

@@ -5,7 +5,7 @@
 #define FMM_MACHINE_H
 #include "runtime/status.h"
 
-enum { FMM_PROFILE_SCHEMA = 6, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2 }; /* double, single (mixed uses single's rates) */
+enum { FMM_PROFILE_SCHEMA = 6, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
 
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
 /* Fitted per phase, device and precision: seconds = value * roofline + entry_s * entries + byte_s * bytes + (launch + launch_s) * launches
@@ -22,7 +22,7 @@ typedef struct fmm_device_rates {
   char driver[FMM_MAX_NAME];
   int units;                           /* cores used, or multiprocessors */
   int memory_mb;
-  fmm_rate pair_flops_per_s[FMM_N_PRECISIONS]; /* effective peak of the laplace pair sum, 11 flops a pair */
+  fmm_rate pair_flops_per_s[FMM_N_PRECISIONS]; /* effective peak of the laplace pair sum, FMM_LAPLACE_FLOPS a pair */
   fmm_rate fma_flops_per_s[FMM_N_PRECISIONS];  /* multiply-add peak: operators, M2L products */
   fmm_rate memory_bytes_per_s;         /* triad */
   fmm_rate launch_s;                   /* cost of one launch (GPU) or one parallel region (CPU) */
@@ -55,7 +55,7 @@ fmm_status fmm_profile_seal(const char *path);                             /* ch
 fmm_status fmm_profile_check_native(const fmm_machine *machine, const char *fingerprint);
 /* What a profile must satisfy: finite positive rates of every device present, constants in range, names not empty. */
 fmm_status fmm_machine_check(const fmm_machine *machine);
-/* Path by the rules of DESIGN 6: explicit, $FMM_PROFILE, $XDG_STATE_HOME/hybridfmm/FINGERPRINT.json (default ~/.local/state),
+/* Path by these rules: explicit, $FMM_PROFILE, $XDG_STATE_HOME/hybridfmm/FINGERPRINT.json (default ~/.local/state),
  * /etc/hybridfmm/FINGERPRINT.json; *found 0: none. The first two must exist when given. gpu_sms above 0: a part of the GPU; its own profile,
  * FINGERPRINT-SMS.json in the same two places, goes before those of the whole. */
 fmm_status fmm_profile_find(const char *explicit_path, const char *fingerprint, int gpu_sms, char path[512], int *found);

@@ -1,5 +1,5 @@
 /* Machine profiles on disk: load, save, seal. A profile is taken whole or refused: unreadable, not JSON, another schema, a checksum that
- * does not match, a field missing or out of range. Reference: DESIGN 6; layout: profile_json.c. */
+ * does not match, a field missing or out of range. Layout: profile_json.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -150,7 +150,7 @@ fmm_status fmm_cores_grant_from(const fmm_cores *cores, int asked, int oversubsc
   if (asked < 0 || asked > MOST_THREADS)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "threads %d is not between 1 and %d (0: every core this process may use)", asked, (int)MOST_THREADS);
   if (asked > cores->allowed && !oversubscribe)
-    return FMM_FAIL(FMM_ERR_ARGUMENT, "%d threads asked, but this process may use %d core%s (%s): ask for at most %d, or allow more threads than cores (--oversubscribe)",
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "%d threads asked, but this process may use %d core%s (%s): ask for at most %d, or allow more threads than cores (oversubscribe, of commands --oversubscribe)",
                     asked, cores->allowed, cores->allowed == 1 ? "" : "s", cores->why, cores->allowed);
   *threads = asked ? asked : cores->allowed;
   return FMM_OK;

@@ -14,7 +14,7 @@ static fmm_status first_bad_row(const char *what, int64_t n, const double *rows)
   static const char axis[] = "xyz";
   for (int64_t i = 0; i < 3 * n; i++)
     if (!isfinite(rows[i]))
-      return FMM_FAIL(FMM_ERR_INPUT, "%s row %lld: %c is %g; every coordinate must be finite", what, (long long)(i / 3), axis[i % 3], rows[i]);
+      return FMM_FAIL(FMM_ERR_INPUT, "%s row %lld (from 0): %c is %g; every coordinate must be finite", what, (long long)(i / 3), axis[i % 3], rows[i]);
   return FMM_FAIL(FMM_ERR_INTERNAL, "%s: a coordinate that is not finite was seen and lost", what);
 }
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char absent[] = "this build has no CUDA (nvcc was not found, or -Dcuda=disabled)";
-static fmm_status none(void) { return FMM_FAIL(FMM_ERR_DEVICE, "%s: build with -Dcuda=enabled or choose schedule cpu", absent); }
+static const char absent[] = "this build has no CUDA (nvcc was not found, -Dcuda=disabled or -Dgpu_arch=none)";
+static fmm_status none(void) { return FMM_FAIL(FMM_ERR_DEVICE, "%s: build where nvcc is, with -Dcuda=enabled and another gpu_arch, or choose schedule cpu", absent); }
 
 void fmm_gpu_query(int ordinal, fmm_gpu_info *info) {
   memset(info, 0, sizeof *info);

@@ -21,15 +21,22 @@ static void describe(const fmm_gpu_info *info, int sms, fmm_device_rates *d) {
   d->memory_mb = (int)(info->memory_bytes >> 20);
 }
 
-static fmm_status measure_rates(int ordinal, int sms, fmm_device_rates *d) {
+fmm_rate *fmm_node_gpu_rate(fmm_device_rates *d, fmm_gpu_rate which, double *unit) {
   fmm_rate *const rate[FMM_GPU_N_RATES] = {
       [FMM_GPU_RATE_FMA_DOUBLE] = &d->fma_flops_per_s[0], [FMM_GPU_RATE_FMA_SINGLE] = &d->fma_flops_per_s[1],
       [FMM_GPU_RATE_PAIR_DOUBLE] = &d->pair_flops_per_s[0], [FMM_GPU_RATE_PAIR_SINGLE] = &d->pair_flops_per_s[1],
       [FMM_GPU_RATE_MEMORY] = &d->memory_bytes_per_s, [FMM_GPU_RATE_H2D] = &d->h2d_bytes_per_s,
       [FMM_GPU_RATE_D2H] = &d->d2h_bytes_per_s, [FMM_GPU_RATE_LAUNCH] = &d->launch_s};
+  *unit = which == FMM_GPU_RATE_PAIR_DOUBLE || which == FMM_GPU_RATE_PAIR_SINGLE ? FMM_LAPLACE_FLOPS : 1;
+  return rate[which];
+}
+
+static fmm_status measure_rates(int ordinal, int sms, fmm_device_rates *d) {
   for (int i = 0; i < FMM_GPU_N_RATES; i++) {
-    FMM_TRY(fmm_gpu_measure(ordinal, sms, (fmm_gpu_rate)i, &rate[i]->value));
-    if (i == FMM_GPU_RATE_PAIR_DOUBLE || i == FMM_GPU_RATE_PAIR_SINGLE) rate[i]->value *= 11; /* flops of a laplace pair */
+    double unit;
+    fmm_rate *rate = fmm_node_gpu_rate(d, (fmm_gpu_rate)i, &unit);
+    FMM_TRY(fmm_gpu_measure(ordinal, sms, (fmm_gpu_rate)i, &rate->value));
+    rate->value *= unit;
   }
   return FMM_OK;
 }

@@ -25,7 +25,8 @@ static fmm_status check_int(const char *name, int value, int low, int high) {
 }
 
 static fmm_status check_method(const fmm_options *o) {
-  if (o->order) FMM_TRY(check_int("order", o->order, 2, MAX_ORDER));
+  if (o->order && (o->order < 2 || o->order > MAX_ORDER))
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "option order is %d; it must be 2 .. %d (0: the plan chooses)", o->order, MAX_ORDER);
   if (o->leaf_size < 0) return FMM_FAIL(FMM_ERR_ARGUMENT, "option leaf_size is %d; it must be at least 1 (0: the plan chooses)", o->leaf_size);
   if (o->root_scale != 0 && !(o->root_scale >= 1 && o->root_scale <= 2))
     return FMM_FAIL(FMM_ERR_ARGUMENT, "option root_scale is %g; it must be 1 .. 2 (0: the plan chooses)", o->root_scale);

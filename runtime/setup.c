@@ -18,7 +18,7 @@ static fmm_status check_factor(const fmm_setup *s, const fmm_plan *plan, const c
   if (plan->nesting)
     return FMM_FAIL(FMM_ERR_INPUT, "points clustered within %.0e of the extent of those around them would have %s multiplied by %g, which double precision cannot; spread or merge them",
                     extent, results, factor);
-  return FMM_FAIL(FMM_ERR_INPUT, "coordinates of extent %.0e would have %s multiplied by %g, which double precision cannot; give coordinates in another unit, or another scale",
+  return FMM_FAIL(FMM_ERR_INPUT, "coordinates of an extent of some %.0e would have %s multiplied by %g, which double precision cannot; give coordinates in another unit, or another scale",
                   extent, results, factor);
 }
 

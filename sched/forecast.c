@@ -46,7 +46,7 @@ fmm_status fmm_forecast_make(const fmm_forecast_case *what, fmm_forecast *foreca
   int gpu_fits = !too_large(what, &f);
   if (!gpu_fits && what->kind != FMM_SCHEDULE_AUTO)
     return FMM_FAIL(FMM_ERR_MEMORY, "schedule %s needs at least %.0f MB on the GPU, more than it has or may use; choose auto or cpu, or fewer points",
-                    fmm_schedule_name(what->kind), f.memory.device_least / 1048576);
+                    fmm_schedule_name(what->kind), f.memory.device_least / 1e6);
   if (!gpu_fits) FMM_TRY(tune(what, FMM_SCHEDULE_CPU, &f));
   price(what, gpu_fits, &f);
   *forecast = f;

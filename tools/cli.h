@@ -52,7 +52,7 @@ typedef struct fmm_cli {
 fmm_status fmm_cli_parse(const fmm_cli *cli, int argc, char **argv, void *values, int *done);
 void fmm_cli_help(const fmm_cli *cli);
 
-/* What --choices says at this index, in text (capacity 32). */
+/* What the list of choices says at this index, in text (capacity 32). */
 const char *fmm_cli_choice(const char *choices, int index, char text[32]);
 
 /* ---- what every command's main does ---- */
@@ -63,6 +63,6 @@ void fmm_cli_begin(const char *command);
 int fmm_cli_end(fmm_status status, int verbose);
 /* One line "COMMAND: ..." on standard error. */
 void fmm_cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Nonzero when both parts of the number text are one: for CLI_CALLs. */
+/* The number that an option's text is, within bounds; else an error that names both. */
 fmm_status fmm_cli_number(const char *option, const char *text, double minimum, double maximum, double *value);
 #endif

@@ -13,7 +13,7 @@ static fmm_status read_densities(const char *path, fmm_case *c) {
   int64_t columns = in.k / c->pair->components;
   int fits = columns >= 1 && columns <= INT_MAX && in.k % c->pair->components == 0;
   c->in_phase = c->pair->components == 1 && fmm_densities_in_phase(c->n, NULL, (int)columns, in.densities);
-  fmm_status status = fits ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density columns; kernel %s takes %d, or a multiple of that", path, (long long)in.k,
+  fmm_status status = fits ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density column(s); kernel %s takes %d, or a multiple of that; give others by --densities " FMM_DENSITIES "|FILE, or another --kernel", path, (long long)in.k,
                                                c->pair->name, c->pair->components);
   c->columns = (int)columns;
   fmm_input_free(&in);

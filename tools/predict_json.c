@@ -1,4 +1,4 @@
-/* The report of fmm-predict as one JSON object on standard output; its members are those of the contract. */
+/* The report of fmm-predict as one JSON object on standard output; its members are those of docs/reference-commands.md. */
 #include <math.h>
 
 #include "predict.h"

@@ -13,8 +13,9 @@ const char *fmm_text_seconds(double s, char text[32]) {
 }
 
 const char *fmm_text_bytes(double bytes, char text[32]) {
-  if (bytes >= 1024 * 1024) snprintf(text, 32, "%.1f MB", bytes / (1024 * 1024));
-  else if (bytes >= 1024) snprintf(text, 32, "%.1f kB", bytes / 1024);
+  if (bytes >= 1e10) snprintf(text, 32, "%.1f GB", bytes / 1e9);
+  else if (bytes >= 1e6) snprintf(text, 32, "%.1f MB", bytes / 1e6);
+  else if (bytes >= 1e3) snprintf(text, 32, "%.1f kB", bytes / 1e3);
   else snprintf(text, 32, "%.0f bytes", bytes);
   return text;
 }

@@ -27,7 +27,7 @@ static fmm_status generate_densities(const char *kind, const fmm_case_options *o
 static fmm_status take_densities(const char *path, fmm_input *in, fmm_case *c) {
   int components = c->pair->components;
   if (in->k % components || in->k > INT_MAX)
-    return FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density columns; kernel %s takes %d, or a multiple of that", path, (long long)in->k, c->pair->name, components);
+    return FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density column(s); kernel %s takes %d, or a multiple of that; give others by --densities " FMM_DENSITIES "|FILE, or another --kernel", path, (long long)in->k, c->pair->name, components);
   c->columns = (int)(in->k / components);
   c->densities = in->densities;
   in->densities = NULL;

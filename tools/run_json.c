@@ -1,4 +1,4 @@
-/* The report of fmm-run as one JSON object on standard output; its members are those of the contract. */
+/* The report of fmm-run as one JSON object on standard output; its members are those of docs/reference-commands.md. */
 #include <math.h>
 #include <sys/resource.h>
 #include <time.h>

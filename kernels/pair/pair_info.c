@@ -26,7 +26,7 @@ fmm_status fmm_pair_info_find(const char *name, const fmm_pair_info **info) {
     if (name && !strcmp(name, fmm_pair_infos[i]->name)) return *info = fmm_pair_infos[i], FMM_OK;
   char known[512];
   join_names(known, sizeof known);
-  return FMM_FAIL(FMM_ERR_ARGUMENT, "unknown kernel '%s'; known are: %s", name ? name : "(null)", known);
+  return FMM_FAIL(FMM_ERR_ARGUMENT, "%s%s%s; known are: %s", name ? "unknown kernel '" : "the kernel's name is NULL", name ? name : "", name ? "'" : "", known);
 }
 
 static fmm_status set_param(const fmm_pair_info *info, const fmm_param *named, double values[FMM_MAX_PARAMS]) {

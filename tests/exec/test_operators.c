@@ -34,7 +34,7 @@ static void two_orders_more_gain_a_factor_four_until_rounding(void **state) {
   }
 }
 
-/* CONTRACT asks 1e-12 of signed densities, and points in structures may double the error (FMM_STRUCTURE_MARGIN): half of it. Rounding in the
+/* What is promised is 1e-12 of signed densities, and points in structures may double the error (FMM_STRUCTURE_MARGIN): half of it. Rounding in the
  * inverses has a part in it, so the value depends on BLAS's kernels: 2.88e-13 with FMA, 3.03e-13 with SSE. */
 static void order_16_reaches_twelve_digits_with_room(void **state) {
   assert_true(far_error("laplace", 16, FMM_DENSITY_SIGNED) < 5e-13);

@@ -28,7 +28,7 @@ ninja -C "$copy/build" tools/fmm-run >"$copy/log" 2>&1 || { tail -n 40 "$copy/lo
 unset FMM_PROFILE
 export XDG_STATE_HOME="$copy/state"
 
-# evaluates ARGUMENTS...: both errors, at all targets, within the tolerance asked (CONTRACT: relative L2 of potential and gradient).
+# evaluates ARGUMENTS...: both errors, at all targets, within the tolerance asked (relative L2 of potential and gradient).
 evaluates() {
   "$copy/build/tools/fmm-run" --points 5000 --densities signed --digits 6 --leaf-size 60 --gradient --schedule cpu --verify 5000 --json "$@" >"$copy/report.json" ||
     fail "fmm-run $* failed"

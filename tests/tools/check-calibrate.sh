@@ -1,5 +1,5 @@
 #!/bin/sh
-# fmm-calibrate as a process: a quick calibration ends, is kept, shows, loads and seals; bad use is refused with the contract's codes.
+# fmm-calibrate as a process: a quick calibration ends, is kept, shows, loads and seals; bad use is refused with the promised exit codes.
 #   check-calibrate.sh BUILD_ROOT
 set -eu
 calibrate=$1/tools/fmm-calibrate
