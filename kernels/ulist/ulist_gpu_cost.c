@@ -13,7 +13,7 @@
 #include "runtime/counts.h"
 #include "runtime/team_loop.h"
 
-enum { GRAIN = 1024 /* rows of a task */, TENTHS = 10, HALVES = 2 };
+enum { GRAIN = 1024 /* rows at once */, TENTHS = 10, HALVES = 2 };
 /* In tenths: a pair of both directions has 11 operations on doubles, one way and guarded 12. */
 enum { A_GUARDED_PAIR = 11 };
 
@@ -64,7 +64,7 @@ typedef void count_rows(counting *c, int64_t begin, int64_t end);
 /* Tasks of the team, where there is one. */
 static void for_all_rows(counting *c, count_rows *count) {
   const int64_t n = c->u->n_rows;
-#pragma omp taskloop grainsize(1)
+#pragma omp taskloop num_tasks(fmm_task_count(n, GRAIN))
   for (int64_t begin = 0; begin < n; begin += GRAIN) count(c, begin, begin + GRAIN < n ? begin + GRAIN : n);
 }
 

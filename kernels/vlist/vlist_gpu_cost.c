@@ -37,7 +37,7 @@ static void add_window(const fmm_tree *tree, const fmm_rows *v, const fmm_vlist_
 
 /* Tasks of the team, where there is one. */
 static void add_windows(const fmm_tree *tree, const fmm_rows *v, const fmm_vlist_gpu_work *w, double blocks, int64_t begin, int64_t end, fmm_work level[FMM_MAX_LEVELS]) {
-#pragma omp taskloop grainsize(1)
+#pragma omp taskloop num_tasks(fmm_task_count(end - begin, FMM_V_WINDOW))
   for (int64_t first = begin; first < end; first += FMM_V_WINDOW) add_window(tree, v, w, blocks, first, first + FMM_V_WINDOW < end ? first + FMM_V_WINDOW : end, level);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"
+#include "runtime/team_loop.h"
 
 namespace {
 enum { GRAIN = 256 /* rows of a task */, LOOKED_AT = 16 /* entries at once */ };
@@ -200,11 +201,11 @@ void find_pairs(tables *t) {
   int cap = fmm_pair_tile_cap(t->tree->targets.n);
   for (int32_t b = 0; b < t->tree->n_boxes; b++) t->row_of[b] = -1;
   for (int32_t r = 0; r < u->n_rows; r++) t->row_of[u->row[r]] = r;
-#pragma omp taskloop grainsize(GRAIN)
+#pragma omp taskloop num_tasks(fmm_task_count(u->n_rows, GRAIN))
   for (int32_t r = 0; r < u->n_rows; r++) link_row(t, r, cap);
-#pragma omp taskloop grainsize(GRAIN)
+#pragma omp taskloop num_tasks(fmm_task_count(u->n_rows, GRAIN))
   for (int32_t r = 0; r < u->n_rows; r++) find_mates(t, r);
-#pragma omp taskloop grainsize(GRAIN)
+#pragma omp taskloop num_tasks(fmm_task_count(u->n_rows, GRAIN))
   for (int32_t r = 0; r < u->n_rows; r++) count_row(t, r);
   for (int32_t r = 0; r < u->n_rows; r++) {
     t->mates[r + 1] += t->mates[r], t->chunks[r + 1] += t->chunks[r], t->tiles[r + 1] += t->tiles[r];
@@ -226,7 +227,7 @@ fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_
   FMM_CHECK(FMM_ALLOCATE(&s->mate, s->n_mates, "GPU sources of tiles"));
   FMM_CHECK(FMM_ALLOCATE(&s->chunk, s->n_chunks, "GPU sources of tiles"));
   if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU parts of leaves"));
-#pragma omp taskloop grainsize(GRAIN)
+#pragma omp taskloop num_tasks(fmm_task_count(u->n_rows, GRAIN))
   for (int32_t r = 0; r < u->n_rows; r++) fill_row(&t, s, r);
   for (int64_t i = 0; i < s->n_joints; i++) s->most_joined = s->joint[i].target_count > s->most_joined ? s->joint[i].target_count : s->most_joined;
   s->row_tile = t.tiles, s->row_joint = t.joints;

@@ -1,5 +1,5 @@
 /* Input order <-> sorted order on the device, and small sums of arrays. A unique point's density is the sum over its input rows in sorted order
- * (DESIGN: coincident points are merged); its result goes to all of them. On the way the report is made (gpu_cuda.h): the first density and the first
+ * (coincident points are merged); its result goes to all of them. On the way the report is made (gpu_cuda.h): the first density and the first
  * result that are not finite, by integer minima, and the largest density. A density or result at fault leaves the caller's arrays alone. */
 #include "runtime/gpu/gpu_cuda.h"
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"
+#include "runtime/team_loop.h"
 
 namespace {
 enum { MOST_RANGE = 1 << 30, MANY_ROWS = 4096 /* for a warp each */, GRAIN = 256 /* rows of a task */ };
@@ -152,7 +153,7 @@ struct rows_before { int64_t *range, *value; };
 /* Offsets of all rows, and the sum's numbers. */
 void count_rows(const fmm_gpu_plan *p, fmm_cuda_sums *s, const fmm_tree *tree, const rows_of_sum *q, const cut *c, rows_before *before) {
   int64_t *const all[] = {s->row_tile, s->row_joint, before->range, before->value};
-#pragma omp taskloop grainsize(GRAIN)
+#pragma omp taskloop num_tasks(fmm_task_count(q->n_rows, GRAIN))
   for (int64_t r = 0; r < q->n_rows; r++) {
     const row_cut k = cut_of(p, s, tree, q, c, r);
     const int in_parts = k.parts > 1;
@@ -201,7 +202,7 @@ fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, 
   if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU tiles that are cut"));
   if (q->surface_sources) FMM_CHECK(FMM_ALLOCATE(&s->box, s->n_ranges, "GPU source boxes"));
   else FMM_CHECK(FMM_ALLOCATE(&s->range, s->n_ranges, "GPU source ranges"));
-#pragma omp taskloop grainsize(GRAIN)
+#pragma omp taskloop num_tasks(fmm_task_count(q->n_rows, GRAIN))
   for (int64_t r = 0; r < q->n_rows; r++) fill_row(p, s, which, tree, q, &c, &before, r);
   if (s->lattice) status = q->surface_sources ? list_units(p, s) : deal_lattice(s, which);
   else if (is_unequal(q)) status = order_tiles(s);
@@ -348,7 +349,7 @@ fmm_status build_v(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, co
   for (int64_t i = 0; i < p->v_positions; i++) t->v_row[i] = -1;
   for (int64_t i = 0; i < 26 * p->v_positions; i++) t->neighbor[i] = next;
   for (int64_t r = 0; r < p->v_rows; r++) list_children(tree, v->row[r], 1, t->row_child + 8 * r);
-#pragma omp taskloop grainsize(1)
+#pragma omp taskloop num_tasks(fmm_task_count(p->v_positions / FMM_V_WINDOW, 1))
   for (int64_t w = 0; w < p->v_positions / FMM_V_WINDOW; w++) order_window(p, t, v, slot, w);
 done:
   FMM_FREE(&slot);

@@ -4,6 +4,7 @@
  * touches and one call locks: the driver's own allocation of locked memory takes six times as long, and whoever else calls the driver waits for it. Calls of the driver wait for
  * one another and for what locks memory, so that few large copies are made instead of many small ones. */
 #include "runtime/gpu/gpu_cuda.h"
+#include "runtime/team_loop.h"
 
 namespace {
 enum { LEAST_LOCKED = 1 << 20 /* bytes */, MOST_LOCKED = 64, MATRICES = 20, MATRIX_JOBS = 4, TOUCHED = 1 << 18 /* bytes at once */, TOGETHER = 1 << 23 /* bytes of a copy */, LINE = 256 };
@@ -13,7 +14,7 @@ struct sending { cudaStream_t stream; int n_locked; void *locked[MOST_LOCKED]; c
 
 /* By the whole team. */
 void copy(char *to, const char *from, size_t bytes) {
-#pragma omp taskloop grainsize(1)
+#pragma omp taskloop num_tasks(fmm_task_count((int64_t)bytes, TOUCHED))
   for (size_t at = 0; at < bytes; at += TOUCHED) memcpy(to + at, from + at, bytes - at < TOUCHED ? bytes - at : TOUCHED);
 }
 
@@ -98,7 +99,7 @@ fmm_status stage_job(void *context) {
   if (alike) {
     FMM_TRY(FMM_ALLOCATE(&p->stage, bytes, "page-locked memory for a GPU's densities and results"));
     p->stage_allocated = 1;
-#pragma omp taskloop grainsize(1)
+#pragma omp taskloop num_tasks(fmm_task_count((int64_t)bytes, TOUCHED))
     for (size_t at = 0; at < bytes; at += TOUCHED) memset(p->stage + at, 0, bytes - at < TOUCHED ? bytes - at : TOUCHED);
     CUDA_TRY(lock(p->stage, bytes, &p->stage_registered));
     if (!p->stage_registered) {
@@ -182,7 +183,7 @@ fmm_status transforms_job(void *context) {
   for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++)
     for (int kz = 0; kz < p->order; kz += at_once) {
       const int planes = p->order - kz < at_once ? p->order - kz : at_once;
-#pragma omp taskloop grainsize(8)
+#pragma omp taskloop num_tasks(fmm_task_count(planes * L * L, 8))
       for (int i = 0; i < planes * L * L; i++)
         for (int k = 0; k < E * E; k++)
           fmm_m2l_gather(o, &o->level[l], i % (L * L) / L, i % L, kz + i / (L * L), k / E, k % E, (double(*)[2])(full + 2 * ((int64_t)i * E * E + k) * 343));

@@ -261,10 +261,10 @@ static void first_row_that_is_not_finite_is_named(void **state) {
   double *s = random_rows(1000, 0, 1), *targets = random_rows(1000, 0, 1);
   targets[3 * 5] = NAN;
   assert_int_equal(fmm_tree_build(&t, 1000, s, NULL, 1000, targets, &options, 2), FMM_ERR_INPUT);
-  assert_non_null(strstr(fmm_last_error(), "target row 5: x is nan"));
+  assert_non_null(strstr(fmm_last_error(), "target row 5 (from 0): x is nan"));
   s[3 * 900 + 2] = -INFINITY, s[3 * 17 + 1] = INFINITY;
   assert_int_equal(fmm_tree_build(&t, 1000, s, NULL, 1000, targets, &options, 2), FMM_ERR_INPUT);
-  assert_non_null(strstr(fmm_last_error(), "source row 17: y is inf"));
+  assert_non_null(strstr(fmm_last_error(), "source row 17 (from 0): y is inf"));
   options.leaf_size = 0;
   assert_int_equal(fmm_tree_build(&t, 0, s, NULL, 0, NULL, &options, 2), FMM_ERR_ARGUMENT);
   options = (fmm_tree_options){1, 2.5};
