@@ -36,6 +36,9 @@ static fmm_status parse_atom(const fmm_lines *lines, double row[4]) {
   if (before + number_joined(lines->line) < HEAD && (before < HEAD - MOST_JOINED || !has_point(lines->line, before)))
     return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: %lld fields; expected record, number, atom, residue and its number, then x y z charge radius, separated by blanks",
                     lines->path, (long long)lines->number, (long long)(before + TAIL));
+  if (before + number_joined(lines->line) == HEAD && !has_point(lines->line, before) && has_point(lines->line, before + 1)) /* with a chain's name, which is a field more, and no radius */
+    return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: of the last five fields, which are x y z charge radius, the first is a whole number and the second is not, as where the radius is missing and the residue's number is taken for x; add the radius, or write x with a decimal point",
+                    lines->path, (long long)lines->number);
   for (int64_t i = -before; fmm_fields_next(&fields, &field); i++) {
     double value;
     if (i < 0) continue;

@@ -92,6 +92,7 @@ static void pqr_reads_the_last_five_fields_of_atoms_only(void **state) {
   assert_refused(file_with("a.pqr", "ATOM 1 N ALA 1 0.0 1.0 0.0 1.0\n"), ":1: 9 fields", "x y z charge radius"); /* no radius: x is not the residue's number */
   assert_reads(file_with("a.pqr", "ATOM    100 HH11ARGN  10  1.0 2.0 3.0 0.5 1.4\n"), 1, 1, two_points, two_densities); /* columns that touch */
   assert_reads(file_with("a.pqr", "ATOM1234567 N MET1000 1.000 2.0 3.0 0.5 1.4\n"), 1, 1, two_points, two_densities);
+  assert_refused(file_with("a.pqr", "ATOM 1 N ALA A 1 1.0 2.0 3.0 0.5\n"), ":1:", "radius is missing"); /* the chain's name is a field more */
   assert_refused(file_with("a.pqr", "HETATM\n"), ":1: 1 field", "x y z charge radius");
   assert_refused(file_with("a.pqr", "ATOM 1 2 3 4\n"), ":1:", "x y z charge radius");
   assert_refused(file_with("a.pqr", "ATOM 1 N MET 1 1.0 2.0 -3.0-4.0 5 6\n"), ":1:", "not a number");
