@@ -34,8 +34,8 @@ static fmm_status check_schema(const json_t *root, const char *path) {
     return FMM_FAIL(FMM_ERR_PROFILE, "%s: schema %lld is newer than this version's %d; update hybridfmm or run fmm-calibrate", path, number,
                     FMM_PROFILE_SCHEMA);
   if (number < FMM_PROFILE_SCHEMA)
-    return FMM_FAIL(FMM_ERR_PROFILE, "%s: schema %lld is older than this version's %d, which keeps other constants; run fmm-calibrate to measure a new profile", path, number,
-                    FMM_PROFILE_SCHEMA);
+    return FMM_FAIL(FMM_ERR_PROFILE, "%s: schema %lld is older than this version's %d, which keeps other constants; run fmm-calibrate --profile %s (with the --gpu-sms it was made for) to measure it anew", path, number,
+                    FMM_PROFILE_SCHEMA, path);
   return FMM_OK;
 }
 

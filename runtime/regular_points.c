@@ -12,8 +12,8 @@ enum { SAMPLES = 32 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 14, CELLS 
 /* Between 0.50 of random points, whose mean over the samples varies by 0.03, and 0.65 of moved lattices, by 0.015. */
 static const double least_ratio = 0.58;
 
-/* Of its nearest so far: squared distances, ascending; root of the last. In units of 1 / per_unit, so that no square over- or underflows. */
-typedef struct sample { double at[3], per_unit, square[NEIGHBOURS], reach; } sample;
+/* Of its nearest so far: squared distances, ascending, and places (points in one place count once); root of the last. In units of 1 / per_unit, so that no square over- or underflows. */
+typedef struct sample { double at[3], per_unit, square[NEIGHBOURS], reach, place[NEIGHBOURS][3]; } sample;
 
 static uint64_t mixed(uint64_t z) { /* splitmix64 */
   z = (z + 1) * 0x9e3779b97f4a7c15u;
@@ -22,16 +22,24 @@ static uint64_t mixed(uint64_t z) { /* splitmix64 */
   return z ^ z >> 31;
 }
 
-static void insert(sample *s, double square) {
+static int is_held(const sample *s, double square, const double *place) {
+  for (int i = 0; i < NEIGHBOURS && s->square[i] <= square; i++)
+    if (s->square[i] == square && s->place[i][0] == place[0] && s->place[i][1] == place[1] && s->place[i][2] == place[2]) return 1;
+  return 0;
+}
+
+static void insert(sample *s, double square, const double *place) {
   int i = NEIGHBOURS - 1;
-  for (; i > 0 && s->square[i - 1] > square; i--) s->square[i] = s->square[i - 1];
+  if (is_held(s, square, place)) return;
+  for (; i > 0 && s->square[i - 1] > square; i--) s->square[i] = s->square[i - 1], memcpy(s->place[i], s->place[i - 1], sizeof s->place[i]);
   s->square[i] = square;
+  memcpy(s->place[i], place, sizeof s->place[i]);
   s->reach = sqrt(s->square[NEIGHBOURS - 1]);
 }
 
 static void look(sample *s, const double *point) {
   double dx = (point[0] - s->at[0]) * s->per_unit, dy = (point[1] - s->at[1]) * s->per_unit, dz = (point[2] - s->at[2]) * s->per_unit, square = dx * dx + dy * dy + dz * dz;
-  if (square > 0 && square < s->square[NEIGHBOURS - 1]) insert(s, square);
+  if (square > 0 && square < s->square[NEIGHBOURS - 1]) insert(s, square, point);
 }
 
 static void bound(sample samples[SAMPLES], int64_t n, const double *points, int threads) {
@@ -39,7 +47,7 @@ static void bound(sample samples[SAMPLES], int64_t n, const double *points, int 
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int k = 0; k < SAMPLES; k++) {
     for (int64_t i = 0; i < some; i++) look(&samples[k], points + 3 * (int64_t)(((double)i + 0.5) * (double)n / (double)some));
-    for (int i = 0; i < NEIGHBOURS; i++) samples[k].square[i] = samples[k].reach * samples[k].reach; /* not found yet, but not farther */
+    for (int i = 0; i < NEIGHBOURS; i++) samples[k].square[i] = samples[k].reach * samples[k].reach, samples[k].place[i][0] = NAN; /* not found yet, but not farther */
   }
 }
 
@@ -65,7 +73,7 @@ static void make_axis(axis *a, int which, const sample samples[SAMPLES]) {
 
 static void join(sample *to, const sample *from) {
   for (int i = 0; i < NEIGHBOURS; i++)
-    if (from->square[i] < to->square[NEIGHBOURS - 1]) insert(to, from->square[i]);
+    if (from->square[i] < to->square[NEIGHBOURS - 1]) insert(to, from->square[i], from->place[i]);
 }
 
 static void find_neighbours(sample samples[SAMPLES], int64_t n, const double *points, int threads) {

@@ -5,7 +5,7 @@
 
 #include "run_case.h"
 
-/* report_text.c: "1.23 ms", "-" when not finite; "12.3 MB", "1.2 kB" (powers of 1024). Return text. */
+/* report_text.c: "1.23 ms", "-" when not finite; "12.3 MB", "1.2 kB" (powers of 1000). Return text. */
 const char *fmm_text_seconds(double seconds, char text[32]);
 const char *fmm_text_bytes(double bytes, char text[32]);
 

@@ -49,20 +49,20 @@ static void random_points_are_not(void **state) {
     }
 }
 
-/* A line, a circle, a helix, and fibres here and there; random points of a line are not. */
+/* A line, a circle, a helix, and fibres here and there, and a circle with two points in each place; random points of a line are not. */
 static void even_steps_along_curves_are_told(void **state) {
   enum { A_FIBRE = 100 };
   const double pi = acos(-1);
   for (int n = 1000; n <= MOST; n *= 30)
-    for (int kind = 0; kind < 5; kind++) {
+    for (int kind = 0; kind < 6; kind++) {
       assert_ok(fmm_generate_points("uniform", n, 7, points, 1));
       for (int i = 0; i < n; i++) {
         const double x = (double)i / n, random = points[3 * i], *fibre = points + 3 * (i / A_FIBRE * A_FIBRE);
-        const double at[5][3] = {{x, 0.3 * x, 0.1 * x}, {cos(2 * pi * x), sin(2 * pi * x), 0}, {cos(60 * x), sin(60 * x), 6 * x},
-                                 {fibre[0], fibre[1], fibre[2] + 1e-4 * (1 + i % A_FIBRE)}, {random, 0.3 * random, 0.1 * random}};
+        const double twice = 2 * pi * (i / 2 * 2) / n, at[6][3] = {{x, 0.3 * x, 0.1 * x}, {cos(2 * pi * x), sin(2 * pi * x), 0}, {cos(60 * x), sin(60 * x), 6 * x},
+                                 {fibre[0], fibre[1], fibre[2] + 1e-4 * (1 + i % A_FIBRE)}, {cos(twice), sin(twice), 0}, {random, 0.3 * random, 0.1 * random}};
         if (kind != 3 || i % A_FIBRE) memcpy(points + 3 * i, at[kind], sizeof at[kind]);
       }
-      if ((fmm_points_regularity(n, points, 2) == FMM_POINTS_ON_CURVES) != (kind < 4)) fail_msg("curve %d of %d points", kind, n);
+      if ((fmm_points_regularity(n, points, 2) == FMM_POINTS_ON_CURVES) != (kind < 5)) fail_msg("curve %d of %d points", kind, n);
     }
 }
 
