@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "jobs.h"
-#include "kernels/pair/pair_both.h"
 
 fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS] = {
     [FMM_PHASE_UP] = fmm_up_cost,       [FMM_PHASE_ULIST] = fmm_ulist_cost, [FMM_PHASE_VLIST] = fmm_vlist_cost,
@@ -45,7 +44,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .n_levels = tree->n_levels,
                   .same_points = tree->same_points,
                   .third_order = what->third_order,
-                  .both_on_gpu = tree->same_points && tree->n_leaves >= 2 && fmm_pair_both_on_gpu(what->pair, what->gradient, what->n_columns, what->third_order),
+                  .both_on_gpu = fmm_ulist_both_on_gpu(tree, what),
                   .n_sources = tree->sources.n,
                   .n_targets = tree->targets.n,
                   .n_leaves = tree->n_leaves,

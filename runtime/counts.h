@@ -90,6 +90,8 @@ fmm_phase_cost fmm_up_cost, fmm_ulist_cost, fmm_vlist_cost, fmm_wlist_cost, fmm_
 fmm_phase_cost fmm_up_gpu_cost, fmm_ulist_gpu_cost, fmm_ulist_gpu_both_cost, fmm_vlist_gpu_cost, fmm_down_gpu_cost;
 extern fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS];
 
+/* Whether a GPU sums this tree's U in both directions of a pair, where that is in double (and there is room for it). */
+int fmm_ulist_both_on_gpu(const fmm_tree *tree, const fmm_count_case *what);
 /* Of direct sums alone, one way, on a GPU; bytes are left out. */
 fmm_work fmm_ulist_gpu_direct(const fmm_pair_info *pair, int gradient, int n_columns, int64_t n_sources, int64_t n_targets);
 

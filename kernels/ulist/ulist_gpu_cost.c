@@ -21,13 +21,14 @@ enum { A_GUARDED_PAIR = 11 };
 typedef struct shape { int64_t tiles; int32_t lanes_log2, per_lane; } shape;
 
 /* Sums of whole numbers, so that the order in which pieces are added does not matter. */
-typedef struct level_sums { double pairs, longest, tiles, chunks, parts; } level_sums;
+typedef struct level_sums { double pairs, longest, tiles, chunks, parts, bytes; } level_sums;
 
 typedef struct counting {
   const fmm_tree *tree;
   const fmm_rows *u;
   shape *shapes; /* by box; both directions only */
   int cap, most;
+  double source_bytes, target_bytes;
   level_sums level[FMM_MAX_LEVELS];
 } counting;
 
@@ -52,7 +53,7 @@ static void join(counting *c, const level_sums piece[FMM_MAX_LEVELS]) {
   fmm_join_begin();
   for (int l = 0; l < FMM_MAX_LEVELS; l++) {
     level_sums *all = &c->level[l];
-    all->pairs += piece[l].pairs, all->tiles += piece[l].tiles, all->chunks += piece[l].chunks, all->parts += piece[l].parts;
+    all->pairs += piece[l].pairs, all->tiles += piece[l].tiles, all->chunks += piece[l].chunks, all->parts += piece[l].parts, all->bytes += piece[l].bytes;
     all->longest = fmax(all->longest, piece[l].longest);
   }
   fmm_join_end();
@@ -68,6 +69,9 @@ static void for_all_rows(counting *c, count_rows *count) {
   for (int64_t begin = 0; begin < n; begin += GRAIN) count(c, begin, begin + GRAIN < n ? begin + GRAIN : n);
 }
 
+/* As on the CPU (ulist_cost.c): the leaf's own points, once. */
+static double bytes_of(const counting *c, int32_t box) { return (double)targets_of(c->tree, box) * c->target_bytes + (double)sources_of(c->tree, box) * c->source_bytes; }
+
 static void count_one_way(counting *c, int64_t begin, int64_t end) {
   level_sums piece[FMM_MAX_LEVELS] = {{0}};
   for (int64_t r = begin; r < end; r++) {
@@ -76,7 +80,7 @@ static void count_one_way(counting *c, int64_t begin, int64_t end) {
     level_sums *at = &piece[c->tree->level[box]];
     int64_t sources = 0;
     for (int64_t e = c->u->offset[r]; e < c->u->offset[r + 1]; e++) sources += sources_of(c->tree, c->u->entry[e]);
-    at->pairs += (double)sources * seats_of(&s, s.tiles, FMM_BESIDE_PAIRS), at->tiles += (double)s.tiles;
+    at->pairs += (double)sources * seats_of(&s, s.tiles, FMM_BESIDE_PAIRS), at->tiles += (double)s.tiles, at->bytes += bytes_of(c, box);
     if (s.tiles) at->longest = fmax(at->longest, (double)sources * seats_of(&s, 1, FMM_BESIDE_PAIRS));
   }
   join(c, piece);
@@ -100,6 +104,7 @@ static void count_both(counting *c, int64_t begin, int64_t end) {
     const shape s = c->shapes[box];
     level_sums *at = &piece[c->tree->level[box]];
     double shared = 0, alone = 0; /* sources, in halves */
+    at->bytes += bytes_of(c, box);
     if (!s.tiles) continue;
     for (int64_t e = c->u->offset[r]; e < c->u->offset[r + 1]; e++) {
       const int32_t other = c->u->entry[e];
@@ -118,20 +123,24 @@ static void count_both(counting *c, int64_t begin, int64_t end) {
 static void set_pairs(const counting *c, double unit, double pair_flops, fmm_work level[FMM_MAX_LEVELS]) {
   int longest = 0;
   for (int l = 0; l < FMM_MAX_LEVELS; l++) {
-    level[l].pairs = c->level[l].pairs / unit, level[l].flops = level[l].pairs * pair_flops;
+    level[l].pairs = c->level[l].pairs / unit, level[l].flops = level[l].pairs * pair_flops, level[l].bytes = c->level[l].bytes;
     if (c->level[l].longest > c->level[longest].longest) longest = l;
   }
   level[longest].longest = c->level[longest].longest / unit;
 }
 
 static counting counting_of(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what) {
-  return (counting){.tree = tree, .u = &lists->u, .cap = fmm_pair_tile_cap(what->all_targets ? what->all_targets : tree->targets.n), .most = most_a_lane(what->pair, what->gradient, what->n_columns)};
+  return (counting){.tree = tree, .u = &lists->u, .cap = fmm_pair_tile_cap(what->all_targets ? what->all_targets : tree->targets.n), .most = most_a_lane(what->pair, what->gradient, what->n_columns),
+                    .source_bytes = fmm_source_bytes(what), .target_bytes = fmm_target_bytes(what)};
+}
+
+int fmm_ulist_both_on_gpu(const fmm_tree *tree, const fmm_count_case *what) {
+  return tree->same_points && tree->n_leaves >= 2 && fmm_pair_both_on_gpu(what->pair, what->gradient, what->n_columns, what->third_order);
 }
 
 fmm_status fmm_ulist_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
   const double flops = fmm_pair_flops(what->pair, what->gradient, what->n_columns);
   counting c = counting_of(tree, lists, what);
-  FMM_TRY(fmm_ulist_cost(tree, lists, what, level)); /* for the bytes */
   for_all_rows(&c, count_one_way);
   set_pairs(&c, TENTHS, flops, level);
   for (int l = 0; l < FMM_MAX_LEVELS; l++) level[l].entries = c.level[l].tiles;
@@ -141,17 +150,14 @@ fmm_status fmm_ulist_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, cons
 fmm_status fmm_ulist_gpu_both_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
   const double flops = fmm_pair_flops(what->pair, what->gradient, what->n_columns);
   counting c = counting_of(tree, lists, what);
-  fmm_status status;
-  if (!tree->same_points || tree->n_leaves < 2 || !fmm_pair_both_on_gpu(what->pair, what->gradient, what->n_columns, what->third_order)) return FMM_OK;
-  FMM_CHECK(FMM_ALLOCATE_ZERO(&c.shapes, tree->n_boxes, "tiles of leaves"));
-  FMM_CHECK(fmm_ulist_cost(tree, lists, what, level));
+  if (!fmm_ulist_both_on_gpu(tree, what)) return FMM_OK;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&c.shapes, tree->n_boxes, "tiles of leaves"));
   for_all_rows(&c, shape_rows);
   for_all_rows(&c, count_both);
   set_pairs(&c, TENTHS * HALVES, flops, level);
   for (int l = 0; l < FMM_MAX_LEVELS; l++) level[l].entries = c.level[l].chunks, level[l].bytes += 2 * sizeof(double) * c.level[l].parts / HALVES;
-done:
   FMM_FREE(&c.shapes);
-  return status;
+  return FMM_OK;
 }
 
 fmm_work fmm_ulist_gpu_direct(const fmm_pair_info *pair, int gradient, int n_columns, int64_t n_sources, int64_t n_targets) {
