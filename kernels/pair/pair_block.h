@@ -1,6 +1,7 @@
 /* Inside the pair-sum engine (pair_sums*.c): one block of targets with the sums of a chunk of columns. */
 #ifndef FMM_PAIR_BLOCK_H
 #define FMM_PAIR_BLOCK_H
+#include <math.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -42,6 +43,21 @@ static inline int64_t fmm_pair_take(fmm_pair_parts *parts, const fmm_pair_source
   return n;
 }
 
+/* 2^exponent. */
+static inline double fmm_power_of_two(int exponent) {
+  const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+  double power;
+  if (exponent < -1022 || exponent > 1023) return ldexp(1, exponent);
+  memcpy(&power, &bits, sizeof power);
+  return power;
+}
+
+/* Single precision: the power of two that takes densities of this magnitude to at most 2^40; a pair's parameters where lengths are multiplied by 2^exponent, and
+ * what sums of densities so multiplied have to be multiplied with there, for potentials and derivatives. Exact: powers of two. */
+double fmm_pair_density_factor(double largest);
+void fmm_pair_params_in(const fmm_pair_info *info, const double *params, int exponent, double in[FMM_MAX_PARAMS]);
+void fmm_pair_factors_in(const fmm_pair_info *info, int exponent, double density_factor, double factor[2]);
+
 /* Adds all ranges to the block's sums in single precision, pieces that are too tight for it in double. */
 void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges);
 
@@ -67,34 +83,25 @@ static inline int64_t fmm_pair_block_size(int64_t n) {
   return (size + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
 }
 
-/* Targets from the begin-th on into a block, padded lanes and extent included. */
+/* Targets from the begin-th on into a block, padded lanes included; in single their extent too. */
+void fmm_pair_load_points(fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin);
 void fmm_pair_load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin);
 void fmm_pair_add_to_targets(const fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin);
 
 /* Columns and values that a call of this form takes from a chunk; calls with sums in rows. */
 static inline int fmm_pair_step(const fmm_pair_block *b, int may_coincide) { return may_coincide ? 1 : b->n_columns; }
 
-/* Whether all of n doubles are finite numbers: of others alone one more in the exponent carries into the sign. */
-static inline int fmm_pair_all_finite(int64_t n, const double *x) {
-  const uint64_t magnitude = 0x7fffffffffffffffu, one = 0x0010000000000000u;
-  uint64_t carries = 0;
-  for (int64_t i = 0; i < n; i++) {
-    uint64_t bits;
-    memcpy(&bits, &x[i], sizeof bits);
-    carries |= (bits & magnitude) + one;
-  }
-  return !(carries >> 63);
-}
+/* Those of the best instruction set allowed. */
+const fmm_pair_array_kernels *fmm_pair_arrays(void);
+
 static inline int fmm_pair_rows_finite(fmm_pair_rows rows, int n_rows, int n) {
   for (int row = 0; row < n_rows; row++)
-    if (!fmm_pair_all_finite(n, rows[row])) return 0;
+    if (!fmm_pair_arrays()->finite(n, rows[row])) return 0;
   return 1;
 }
 /* Of n targets and the lanes that pad them. */
 static inline void fmm_pair_rows_clear(fmm_pair_rows rows, int n_rows, int n) {
   int padded = (n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
-  for (int row = 0; row < n_rows; row++)
-    for (int i = 0; i < padded; i++) rows[row][i] = 0;
+  for (int row = 0; row < n_rows; row++) fmm_pair_arrays()->clear(padded, rows[row]);
 }
-const fmm_pair_convert *fmm_pair_converter(void);
 #endif

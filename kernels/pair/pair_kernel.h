@@ -43,24 +43,24 @@ enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4, ROOT = 3 };
 #include "kernels/fmm_pair_list.h"
 #undef FMM_PAIR_NAME
 #undef FMM_RSQRT
-/* The same with twice the root. */
-#define FMM_PAIR_NAME(name) open_twice_##name
-#define FMM_RSQRT(r2) rsqrt_refine_twice(r2, rsqrt_estimate(r2))
+/* The same with a multiple of the root. */
+#define FMM_PAIR_NAME(name) open_scaled_##name
+#define FMM_RSQRT(r2) rsqrt_refine_scaled(r2, rsqrt_estimate(r2))
 #include "kernels/fmm_pair_list.h"
 #undef FMM_PAIR_NAME
 #undef FMM_RSQRT
-#define FMM_PAIR_NAME(name) guarded_twice_##name
-#define FMM_RSQRT(r2) where_not_zero(r2, rsqrt_refine_twice(r2, rsqrt_estimate(r2)))
+#define FMM_PAIR_NAME(name) guarded_scaled_##name
+#define FMM_RSQRT(r2) where_not_zero(r2, rsqrt_refine_scaled(r2, rsqrt_estimate(r2)))
 #include "kernels/fmm_pair_list.h"
 #undef FMM_PAIR_NAME
 #undef FMM_RSQRT
-#define FMM_PAIR_NAME(name) staged_open_twice_##name
-#define FMM_RSQRT(r2) rsqrt_refine_twice(normal[SQUARE], normal[ESTIMATE])
+#define FMM_PAIR_NAME(name) staged_open_scaled_##name
+#define FMM_RSQRT(r2) rsqrt_refine_scaled(normal[SQUARE], normal[ESTIMATE])
 #include "kernels/fmm_pair_list.h"
 #undef FMM_PAIR_NAME
 #undef FMM_RSQRT
-#define FMM_PAIR_NAME(name) staged_guarded_twice_##name
-#define FMM_RSQRT(r2) where_not_zero(normal[SQUARE], rsqrt_refine_twice(normal[SQUARE], normal[ESTIMATE]))
+#define FMM_PAIR_NAME(name) staged_guarded_scaled_##name
+#define FMM_RSQRT(r2) where_not_zero(normal[SQUARE], rsqrt_refine_scaled(normal[SQUARE], normal[ESTIMATE]))
 #include "kernels/fmm_pair_list.h"
 #undef FMM_PAIR_NAME
 #undef FMM_RSQRT
@@ -71,13 +71,15 @@ enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4, ROOT = 3 };
 typedef void pair_function(fmm_vector, fmm_vector, fmm_vector, const fmm_vector *, const fmm_vector *, const fmm_scalar *, int, int, fmm_vector *);
 enum { MAX_DENSITIES = FMM_PAIR_MAX_COMPONENTS * FMM_PAIR_MAX_COLUMNS, MAX_SUMS = FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS };
 
-#if defined(FMM_SIMD_AVX512_BUILD)
-enum { STAGED = 0 }; /* cores with it have larger schedulers: nothing gained, 8 % lost with gradient */
+#if defined(FMM_SIMD_AVX512_BUILD) && defined(FMM_SINGLE)
+enum { STAGED = 0, STAGED_GRADIENT = 0 }; /* cores with it have larger schedulers: nothing gained */
+#elif defined(FMM_SIMD_AVX512_BUILD)
+enum { STAGED = 1, STAGED_GRADIENT = 0 }; /* with gradient 5 % gained on Zen 4, 8 % lost on an Intel Xeon */
 #else
-enum { STAGED = 1 };
+enum { STAGED = 1, STAGED_GRADIENT = 1 };
 #endif
 enum { MAX_VECTORS = 2, AHEAD = 4 };
-typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, staged, twice; } shape;
+typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, staged, scaled; } shape;
 
 /* Coordinates are doubles, int32 quanta whose differences are exact (single), or floats (coarse). */
 #ifdef FMM_SINGLE
@@ -90,8 +92,7 @@ typedef int32_t coordinate;
 typedef fmm_mask coordinate_vector;
 #define DIFFERENCE(target, source) __builtin_convertvector((target) - (source), fmm_vector)
 #endif
-typedef float half_vector __attribute__((vector_size(VECTOR_BYTES / 2)));
-typedef double double_vector __attribute__((vector_size(VECTOR_BYTES)));
+#include "kernels/pair/float_vectors.h"
 enum { FLUSH = 64 }; /* sources summed in float before they go to the double sums */
 #else
 typedef double coordinate;
@@ -114,15 +115,17 @@ VECTOR_FUNCTION lane_group load_group(const fmm_pair_call *call, int i) {
 }
 
 /* What value k (0: a potential, else derivatives, in which the root is cubed) is to be multiplied with at its end. */
-VECTOR_FUNCTION fmm_vector of_twice(shape q, int k, fmm_vector sum) { return !q.twice ? sum : sum * vector_constant(k ? 0.125 : 0.5); }
+VECTOR_FUNCTION fmm_vector of_scaled(shape q, int k, fmm_vector sum) {
+  return !q.scaled ? sum : sum * vector_constant(k ? 1. / ROOT_MULTIPLE / ROOT_MULTIPLE / ROOT_MULTIPLE : 1. / ROOT_MULTIPLE);
+}
 
 VECTOR_FUNCTION void add_sums(const fmm_pair_call *call, int i, shape q, const fmm_vector *f) {
 #pragma GCC unroll 28
   for (int k = 0; k < q.values * q.columns; k++) {
     double *sums = call->sums[k * call->sums_step] + i;
-    const fmm_vector sum = of_twice(q, k / q.columns, f[k]);
+    const fmm_vector sum = of_scaled(q, k / q.columns, f[k]);
 #ifdef FMM_SINGLE
-    const union { fmm_vector all; half_vector half[2]; } parts = {sum};
+    const union { fmm_vector all; half_float_vector half[2]; } parts = {sum};
     for (int h = 0; h < 2; h++) *(double_vector *)(sums + h * LANES / 2) += __builtin_convertvector(parts.half[h], double_vector);
 #else
     *(fmm_vector *)sums += sum;
@@ -257,23 +260,24 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
   (shape) {                                                                                                                       \
     .components = info_##name.components, .values = info_##name.outputs * (with_gradient ? 4 : 1), .takes_normals = info_##name.takes_normals, \
     .has_degree = info_##name.has_degree,                                                                                         \
-    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded, .staged = STAGED && info_##name.radial, .twice = DOUBLES(name)                 \
+    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded, .staged = STAGES(name, with_gradient), .scaled = SCALES(name)                 \
   }
-#define DOUBLES(name) (TWICE && info_##name.inverse_distance)
-#define FORM(name, kind)                                                                                                               \
-  (STAGED && info_##name.radial ? (DOUBLES(name) ? staged_##kind##_twice_##name : staged_##kind##_##name) : DOUBLES(name) ? kind##_twice_##name : kind##_##name)
+#define STAGES(name, with_gradient) (((with_gradient) ? STAGED_GRADIENT : STAGED) && info_##name.radial)
+#define SCALES(name) (SCALED && info_##name.inverse_distance)
+#define FORM(name, kind, with_gradient)                                                                                                               \
+  (STAGES(name, with_gradient) ? (SCALES(name) ? staged_##kind##_scaled_##name : staged_##kind##_##name) : SCALES(name) ? kind##_scaled_##name : kind##_##name)
 #define DEFINE_KERNELS(name, gradient)                                                                                             \
-  static void name##_##gradient##_1(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 0), FORM(name, open)); }         \
-  static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient, 0), FORM(name, open)); }         \
-  static void name##_##gradient##_4(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 4, gradient, 0), FORM(name, open)); }         \
-  static void name##_##gradient##_guarded(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 1), FORM(name, guarded)); } \
-  __attribute__((noinline)) static void name##_##gradient##_chunk(const fmm_pair_call *call) { sum_chunk_both(call, SHAPE(name, 1, gradient, 0), FORM(name, open)); } \
+  static void name##_##gradient##_1(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 0), FORM(name, open, gradient)); }         \
+  static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient, 0), FORM(name, open, gradient)); }         \
+  static void name##_##gradient##_4(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 4, gradient, 0), FORM(name, open, gradient)); }         \
+  static void name##_##gradient##_guarded(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 1), FORM(name, guarded, gradient)); } \
+  __attribute__((noinline)) static void name##_##gradient##_chunk(const fmm_pair_call *call) { sum_chunk_both(call, SHAPE(name, 1, gradient, 0), FORM(name, open, gradient)); } \
   static void name##_##gradient##_both(const fmm_pair_call *call) {                                                                         \
     const shape q = SHAPE(name, 1, gradient, 0);                                                                                   \
     shape once = q;                                                                                                                \
-    once.twice = 0;                                                                                                                \
+    once.scaled = 0;                                                                                                                \
     if (MAX_VECTORS * (2 * q.values + 4) <= VECTOR_REGISTERS) sum_block_both(call, q, name##_##gradient##_chunk);                   \
-    else sum_block_batch(call, once, STAGED && info_##name.radial ? rooted_##name : open_##name);                                  \
+    else sum_block_batch(call, once, STAGES(name, gradient) ? rooted_##name : open_##name);                                  \
   }
 #define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1)
 FMM_PAIR_LIST(DEFINE_PAIR)

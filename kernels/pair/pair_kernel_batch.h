@@ -21,7 +21,7 @@ VECTOR_FUNCTION void end_roots(int64_t n, fmm_vector *square, const begun_root *
 #endif
 
 enum { BLOCK_VECTORS = FMM_PAIR_BLOCK / LANES, BATCH = LANES < 4 ? LANES : 4 };
-_Static_assert(!STAGED || FMM_PAIR_MAX_LANES % (2 * LANES) == 0, "targets are padded to pairs of vectors");
+_Static_assert(!STAGED_GRADIENT || FMM_PAIR_MAX_LANES % (2 * LANES) == 0, "targets are padded to pairs of vectors");
 
 /* Of a batch of sources with all vectors of targets, [source * vectors + vector]. */
 typedef struct batch_roots {
@@ -95,7 +95,7 @@ VECTOR_FUNCTION void add_lanes_both(const fmm_pair_call *call, int64_t j, shape 
     fmm_vector rows[LANES];
 #pragma GCC unroll 16
     for (int l = 0; l < LANES; l++) rows[l] = lanes[l * q.values + k];
-    fmm_vector sums = of_twice(q, k, lane_sums(rows));
+    fmm_vector sums = of_scaled(q, k, lane_sums(rows));
     for (int l = 0; l < LANES; l++) call->back[k][j + l] = sums[l];
   }
 }

@@ -8,11 +8,12 @@
 typedef struct fmm_pair_lattice_call {
   int order, n_rows, n_surface;
   const fmm_surface_row *row;
-  const double *plane;      /* 3 * order: where the planes of the axes lie */
-  int64_t n_points;         /* lanes beyond it, to the next multiple of FMM_PAIR_MAX_LANES, repeat the last point */
-  const double *point[3];   /* 64-byte aligned */
-  const double *density[FMM_PAIR_MAX_COLUMNS]; /* of the sources; onto the surface: 64-byte aligned, zero beyond the last point */
+  const double *plane;      /* 3 * order: where the planes of the axes lie; in single in a unit in which these are near 1 */
+  int64_t n_points;         /* lanes beyond it, to the next multiple of FMM_PAIR_MAX_LANES, hold numbers */
+  const void *point[3];     /* double or float, 64-byte aligned */
+  const void *density[FMM_PAIR_MAX_COLUMNS]; /* of the sources, double or float; onto the surface: 64-byte aligned, zero beyond the last point */
   const double *params;
+  double factor[2];         /* of potentials and of derivatives, by which sums are multiplied */
   double *sums[4 * FMM_PAIR_MAX_COLUMNS]; /* [value*columns + column], on the targets, added to; onto points: 64-byte aligned */
   void *lanes;              /* onto the surface: workspace, n_surface * columns vectors of 64 bytes, aligned */
 } fmm_pair_lattice_call;
@@ -29,7 +30,7 @@ static inline int fmm_pair_suits_lattice(const fmm_pair_info *info) {
   return info->radial && !info->takes_normals && info->components == 1 && info->equivalent_components == 1 && info->outputs == 1;
 }
 
-#define FMM_PAIR_LATTICE_TABLES(X) X(full) X(near)
+#define FMM_PAIR_LATTICE_TABLES(X) X(full) X(near) X(single)
 #define FMM_PAIR_LATTICE_DECLARE_TABLE(accuracy)                                                                            \
   extern const fmm_pair_lattice_kernels fmm_pair_lattice_kernels_##accuracy##_plain[], fmm_pair_lattice_kernels_##accuracy##_avx2[], \
       fmm_pair_lattice_kernels_##accuracy##_avx512[];

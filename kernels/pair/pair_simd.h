@@ -45,15 +45,19 @@ typedef enum fmm_pair_form {
 
 typedef struct fmm_pair_kernels { fmm_pair_kernel *run[2][FMM_N_PAIR_FORMS]; /* [gradient][form] */ } fmm_pair_kernels;
 
-/* Coordinates to quanta: out[i] = (in[i] - centre) * quanta_per_unit, rounded to integers or floats; densities to float: out[i] = in[i] * factor; extent: widens
- * range[0] .. range[1] to hold in[0..n). Compiled with the vector kernels because they handle every source once a block of targets. */
-typedef struct fmm_pair_convert {
+/* Work on arrays (pair_arrays.c). quanta, floats: out[i] = (in[i] - centre) * quanta_per_unit, rounded to integers or floats; shifted: out[i] = in[i] - centre; scaled: out[i] = in[i] * factor,
+ * rounded to floats; extent: widens range[0] .. range[1] to hold in[0..n); finite: whether all are finite numbers; add: to[i] += factor * in[i]; clear: zeros. */
+typedef struct fmm_pair_array_kernels {
   void (*quanta)(int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *out);
   void (*floats)(int64_t n, const double *in, double centre, double quanta_per_unit, float *out);
+  void (*shifted)(int64_t n, const double *in, double centre, double *out);
   void (*scaled)(int64_t n, const double *in, double factor, float *out);
   void (*extent)(int64_t n, const double *in, double range[2]);
-} fmm_pair_convert;
-extern const fmm_pair_convert fmm_pair_convert_plain, fmm_pair_convert_avx2, fmm_pair_convert_avx512;
+  int (*finite)(int64_t n, const double *in);
+  void (*add)(int64_t n, double factor, const double *in, double *to);
+  void (*clear)(int64_t n, double *out);
+} fmm_pair_array_kernels;
+extern const fmm_pair_array_kernels fmm_pair_arrays_plain, fmm_pair_arrays_avx2, fmm_pair_arrays_avx512;
 
 #define FMM_PAIR_TABLES(X) X(full) X(near) X(reduced) X(single) X(coarse)
 #define FMM_PAIR_DECLARE_TABLE(accuracy)                                                        \

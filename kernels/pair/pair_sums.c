@@ -14,7 +14,8 @@ static const fmm_pair_kernels *const tables[FMM_N_PAIR_ACCURACIES][FMM_N_SIMD] =
 
 #define LATTICE_ROW(accuracy) \
   {fmm_pair_lattice_kernels_##accuracy##_plain, fmm_pair_lattice_kernels_##accuracy##_avx2, fmm_pair_lattice_kernels_##accuracy##_avx512},
-static const fmm_pair_lattice_kernels *const lattice_tables[2][FMM_N_SIMD] = {FMM_PAIR_LATTICE_TABLES(LATTICE_ROW)};
+enum { LATTICE_FULL, LATTICE_NEAR, LATTICE_SINGLE, N_LATTICE_ACCURACIES };
+static const fmm_pair_lattice_kernels *const lattice_tables[N_LATTICE_ACCURACIES][FMM_N_SIMD] = {FMM_PAIR_LATTICE_TABLES(LATTICE_ROW)};
 
 static const int chunk_columns[] = {[FMM_PAIR_COLUMNS_1] = 1, [FMM_PAIR_COLUMNS_2] = 2, [FMM_PAIR_COLUMNS_4] = 4};
 
@@ -25,8 +26,8 @@ static const fmm_pair_kernels *find_kernels(const fmm_pair *pair, fmm_pair_accur
   return NULL;
 }
 
-static const fmm_pair_lattice_kernels *find_lattice_kernels(const fmm_pair *pair, int near) {
-  const fmm_pair_lattice_kernels *table = lattice_tables[near][fmm_simd_level()];
+static const fmm_pair_lattice_kernels *find_lattice_kernels(const fmm_pair *pair, int accuracy) {
+  const fmm_pair_lattice_kernels *table = lattice_tables[accuracy][fmm_simd_level()];
   for (int i = 0; fmm_pairs[i]; i++)
     if (fmm_pairs[i] == pair) return fmm_pair_suits_lattice(pair->info) ? &table[i] : NULL;
   return NULL;
@@ -37,7 +38,7 @@ void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double 
   int single = precision == FMM_PRECISION_SINGLE || precision == FMM_PRECISION_MIXED;
   fmm_pair_accuracy exact = tolerance >= 1e-6 ? FMM_PAIR_REDUCED : tolerance >= 1e-9 ? FMM_PAIR_NEAR : FMM_PAIR_FULL;
   *sum = (fmm_pair_sum){.pair = pair, .params = params, .n_columns = n_columns, .gradient = gradient != 0, .tolerance = tolerance,
-                        .kernels = find_kernels(pair, exact), .lattice_kernels = single ? NULL : find_lattice_kernels(pair, 0), .single_kernels = single ? find_kernels(pair, FMM_PAIR_SINGLE) : NULL,
+                        .kernels = find_kernels(pair, exact), .lattice_kernels = find_lattice_kernels(pair, single ? LATTICE_SINGLE : LATTICE_FULL), .single_kernels = single ? find_kernels(pair, FMM_PAIR_SINGLE) : NULL,
                         .accuracy = single ? FMM_PAIR_SINGLE : exact};
 }
 
@@ -48,15 +49,15 @@ void fmm_pair_sum_allow_coarse(fmm_pair_sum *sum) {
 }
 
 void fmm_pair_sum_allow_near(fmm_pair_sum *sum, double tolerance) {
-  if (sum->lattice_kernels && tolerance >= 1e-9) sum->lattice_kernels = find_lattice_kernels(sum->pair, 1);
+  if (sum->lattice_kernels && !sum->single_kernels && tolerance >= 1e-9) sum->lattice_kernels = find_lattice_kernels(sum->pair, LATTICE_NEAR);
 }
 
-const fmm_pair_convert *fmm_pair_converter(void) {
-  static const fmm_pair_convert *const converters[FMM_N_SIMD] = {&fmm_pair_convert_plain, &fmm_pair_convert_avx2, &fmm_pair_convert_avx512};
-  return converters[fmm_simd_level()];
+const fmm_pair_array_kernels *fmm_pair_arrays(void) {
+  static const fmm_pair_array_kernels *const table[FMM_N_SIMD] = {&fmm_pair_arrays_plain, &fmm_pair_arrays_avx2, &fmm_pair_arrays_avx512};
+  return table[fmm_simd_level()];
 }
 
-void fmm_pair_load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin) {
+void fmm_pair_load_points(fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin) {
   int n = (int)(t->n - begin < fmm_pair_block_size(t->n) ? t->n - begin : fmm_pair_block_size(t->n));
   const double *const plane[3] = {t->x + begin, t->y + begin, t->z + begin};
   b->n = n;
@@ -64,8 +65,14 @@ void fmm_pair_load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm
   for (int axis = 0; axis < 3; axis++) {
     memcpy(b->target[axis], plane[axis], (size_t)n * sizeof(double));
     for (int i = n; i % FMM_PAIR_MAX_LANES; i++) b->target[axis][i] = plane[axis][n - 1];
-    b->extent[axis][0] = b->extent[axis][1] = plane[axis][0];
-    if (sum->single_kernels) fmm_pair_converter()->extent(n, plane[axis], b->extent[axis]);
+  }
+}
+
+void fmm_pair_load_targets(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_targets *t, int64_t begin) {
+  fmm_pair_load_points(b, t, begin);
+  for (int axis = 0; axis < 3 && sum->single_kernels; axis++) {
+    b->extent[axis][0] = b->extent[axis][1] = b->target[axis][0];
+    fmm_pair_arrays()->extent(b->n, b->target[axis], b->extent[axis]);
   }
 }
 
@@ -108,8 +115,7 @@ void fmm_pair_add_to_targets(const fmm_pair_block *b, const fmm_pair_targets *t,
   for (int v = 0; v < b->n_values; v++)
     for (int c = 0; c < b->n_columns; c++) {
       double *value = t->value + v * t->value_stride + (b->column + c) * t->column_stride + begin;
-      const double *sums = b->sums[v * b->n_columns + c];
-      for (int i = 0; i < b->n; i++) value[i] += sums[i];
+      fmm_pair_arrays()->add(b->n, 1, b->sums[v * b->n_columns + c], value);
     }
 }
 

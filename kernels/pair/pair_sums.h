@@ -27,7 +27,7 @@ typedef struct fmm_pair_sum {
   const struct fmm_pair_kernels *kernels;        /* double, of this instruction set; NULL: the plain C reference */
   const struct fmm_pair_kernels *single_kernels; /* NULL: all in double */
   fmm_pair_accuracy accuracy;                    /* of the pieces that stay in single, or of all */
-  const struct fmm_pair_lattice_kernels *lattice_kernels; /* double; NULL: the pair has none, or all is in single */
+  const struct fmm_pair_lattice_kernels *lattice_kernels; /* of the same precision; NULL: the pair has none */
 } fmm_pair_sum;
 
 /* n sources with their densities: component k, column c, point j is density[k*component_stride + c*column_stride + j]. */
@@ -79,7 +79,7 @@ int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum); /* can, and is faster so
 void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, int64_t n_others, const fmm_pair_points *others);
 
 /* A surface of lattice points around center, of this radius. Its sums with points are faster than as two sets of points for radial pairs of one
- * component in double, and the same for all. Points may lie on the surface: such pairs contribute nothing. */
+ * component, and the same for all. Points may lie on the surface: such pairs contribute nothing. */
 typedef struct fmm_pair_lattice {
   const fmm_surface *surface;
   double center[3], radius;

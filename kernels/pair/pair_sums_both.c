@@ -27,7 +27,7 @@ static void load_crowd(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pai
 
 static int back_finite(const fmm_pair_back *back, int n_values, int64_t n) {
   for (int v = 0; v < n_values; v++)
-    if (!fmm_pair_all_finite(n, back->sums[v])) return 0;
+    if (!fmm_pair_arrays()->finite(n, back->sums[v])) return 0;
   return 1;
 }
 
@@ -57,17 +57,14 @@ static void both_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm
   }
 }
 
-static void add_values(int64_t n, double factor, const double *sums, double *value) {
-  for (int64_t i = 0; i < n; i++) value[i] += factor * sums[i];
-}
-
 static void add_all(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_back *back, const fmm_pair_crowd *crowd, const fmm_pair_points *a) {
+  const fmm_pair_array_kernels *arrays = fmm_pair_arrays();
   for (int v = 0; v < b->n_values; v++) {
     int derivative = sum->gradient && v % 4;
     int64_t at = 0;
-    add_values(a->n, back->factor[derivative], back->sums[v], a->value + v * a->value_stride);
+    arrays->add(a->n, back->factor[derivative], back->sums[v], a->value + v * a->value_stride);
     for (int k = 0; k < crowd->n; at += crowd->part[k++].n)
-      add_values(crowd->part[k].n, back->block_factor[derivative], b->sums[v] + at, crowd->part[k].value + v * crowd->part[k].value_stride);
+      arrays->add(crowd->part[k].n, back->block_factor[derivative], b->sums[v] + at, crowd->part[k].value + v * crowd->part[k].value_stride);
   }
 }
 

@@ -31,13 +31,13 @@ typedef struct piece {
 } piece;
 
 /* The longest half-extent of the block and the parts, and its middle. */
-static double extent_of(const fmm_pair_convert *convert, const fmm_pair_block *b, const fmm_pair_parts *s, double centre[3]) {
+static double extent_of(const fmm_pair_array_kernels *arrays, const fmm_pair_block *b, const fmm_pair_parts *s, double centre[3]) {
   double half = 0;
   for (int axis = 0; axis < 3; axis++) {
     double range[2] = {b->extent[axis][0], b->extent[axis][1]};
     for (int k = 0; k < s->n; k++) {
       const double *const plane[3] = {s->part[k].x, s->part[k].y, s->part[k].z};
-      convert->extent(s->part[k].n, plane[axis], range);
+      arrays->extent(s->part[k].n, plane[axis], range);
     }
     half = fmax(half, 0.5 * range[1] - 0.5 * range[0]);
     centre[axis] = 0.5 * range[0] + 0.5 * range[1];
@@ -49,57 +49,65 @@ static double extent_of(const fmm_pair_convert *convert, const fmm_pair_block *b
 static double quanta_of(double half) {
   int exponent = 0;
   frexp(half, &exponent); /* half < 2^exponent */
-  return ldexp(1, half > 0 ? (30 - exponent < 900 ? 30 - exponent : 900) : 0);
+  return fmm_power_of_two(half > 0 ? (30 - exponent < 900 ? 30 - exponent : 900) : 0);
 }
 
-static void convert_axis(const fmm_pair_convert *convert, int coarse, int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *quanta,
+static void convert_axis(const fmm_pair_array_kernels *arrays, int coarse, int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *quanta,
                          float *real) {
-  if (coarse) convert->floats(n, in, centre, quanta_per_unit, real);
-  else convert->quanta(n, in, centre, quanta_per_unit, quanta);
+  if (coarse) arrays->floats(n, in, centre, quanta_per_unit, real);
+  else arrays->quanta(n, in, centre, quanta_per_unit, quanta);
 }
 
-static void convert_points(const fmm_pair_convert *convert, int coarse, const fmm_pair_block *b, const fmm_pair_parts *s, piece *p) {
-  double centre[3], half = extent_of(convert, b, s, centre);
+static void convert_points(const fmm_pair_array_kernels *arrays, int coarse, const fmm_pair_block *b, const fmm_pair_parts *s, piece *p) {
+  double centre[3], half = extent_of(arrays, b, s, centre);
   int padded = (b->n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
   p->quanta_per_unit = quanta_of(half);
   for (int axis = 0; axis < 3; axis++) {
-    convert_axis(convert, coarse, padded, b->target[axis], centre[axis], p->quanta_per_unit, p->target.quanta[axis], p->target.real[axis]);
+    convert_axis(arrays, coarse, padded, b->target[axis], centre[axis], p->quanta_per_unit, p->target.quanta[axis], p->target.real[axis]);
     int64_t at = 0;
     for (int k = 0; k < s->n; at += s->part[k++].n) {
       const double *const plane[3] = {s->part[k].x, s->part[k].y, s->part[k].z};
-      convert_axis(convert, coarse, s->part[k].n, plane[axis], centre[axis], p->quanta_per_unit, p->source.quanta[axis] + at, p->source.real[axis] + at);
-      if (s->part[k].normal[axis]) convert->scaled(s->part[k].n, s->part[k].normal[axis], 1, p->normal[axis] + at);
+      convert_axis(arrays, coarse, s->part[k].n, plane[axis], centre[axis], p->quanta_per_unit, p->source.quanta[axis] + at, p->source.real[axis] + at);
+      if (s->part[k].normal[axis]) arrays->scaled(s->part[k].n, s->part[k].normal[axis], 1, p->normal[axis] + at);
     }
   }
 }
 
-/* The power of two that takes densities of this range to at most 2^40. */
-static double factor_of(double largest) {
+double fmm_pair_density_factor(double largest) {
   int exponent = 0;
   if (largest > 0) frexp(largest, &exponent);
-  return ldexp(1, exponent > -900 ? 40 - exponent : 940);
+  return fmm_power_of_two(exponent > -900 ? 40 - exponent : 940);
+}
+
+void fmm_pair_params_in(const fmm_pair_info *info, const double *params, int exponent, double in[FMM_MAX_PARAMS]) {
+  for (int k = 0; k < info->n_params; k++) in[k] = params[k] * fmm_power_of_two(info->params[k].length_power * exponent);
+}
+
+void fmm_pair_factors_in(const fmm_pair_info *info, int exponent, double density_factor, double factor[2]) {
+  const double power = -info->degree * exponent;
+  factor[0] = (power == (int)power ? fmm_power_of_two((int)power) : exp2(power)) / density_factor;
+  factor[1] = factor[0] * fmm_power_of_two(exponent);
 }
 
 static const double *density_of(const fmm_pair_block *b, const fmm_pair_sources *s, int component, int column) {
   return s->density + component * s->component_stride + (b->column + column) * s->column_stride;
 }
 
-static void convert_densities(const fmm_pair_convert *convert, const fmm_pair_block *b, int components, const fmm_pair_parts *s, piece *p) {
+static void convert_densities(const fmm_pair_array_kernels *arrays, const fmm_pair_block *b, int components, const fmm_pair_parts *s, piece *p) {
   double range[2] = {0, 0};
   for (int k = 0; k < s->n; k++)
     for (int i = 0; i < components * b->n_columns; i++)
-      convert->extent(s->part[k].n, density_of(b, &s->part[k], i / b->n_columns, i % b->n_columns), range);
-  p->density_factor = factor_of(fmax(-range[0], range[1]));
+      arrays->extent(s->part[k].n, density_of(b, &s->part[k], i / b->n_columns, i % b->n_columns), range);
+  p->density_factor = fmm_pair_density_factor(fmax(-range[0], range[1]));
   int64_t at = 0;
   for (int k = 0; k < s->n; at += s->part[k++].n)
     for (int i = 0; i < components * b->n_columns; i++)
-      convert->scaled(s->part[k].n, density_of(b, &s->part[k], i / b->n_columns, i % b->n_columns), p->density_factor, p->density[i] + at);
+      arrays->scaled(s->part[k].n, density_of(b, &s->part[k], i / b->n_columns, i % b->n_columns), p->density_factor, p->density[i] + at);
 }
 
 static void convert_params(const fmm_pair_info *info, const double *params, piece *p) {
   p->length = info->has_degree ? 1 : FMM_PAIR_QUANTA_OF_UNIT;
-  int scale = ilogb(p->quanta_per_unit / p->length);
-  for (int k = 0; k < info->n_params; k++) p->params[k] = ldexp(params[k], info->params[k].length_power * scale);
+  fmm_pair_params_in(info, params, ilogb(p->quanta_per_unit / p->length), p->params);
 }
 
 static void sum_piece(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_parts *s, piece *p) {
@@ -136,11 +144,9 @@ static int acceptable(const fmm_pair_sum *sum, const fmm_pair_block *b, const fm
   return fmm_pair_rows_finite(p->sums, b->n_values * b->n_columns, b->n);
 }
 
-/* Factors from sums of quanta and scaled densities to the tree's units, for potentials and derivatives. Exact: powers of two. */
+/* Factors from sums of quanta and scaled densities to the tree's units. */
 static void factors_of(const fmm_pair_sum *sum, const piece *p, double density_factor, double factor[2]) {
-  double scale = p->quanta_per_unit / p->length;
-  factor[0] = exp2(-sum->pair->info->degree * ilogb(scale)) / density_factor;
-  factor[1] = factor[0] * scale;
+  fmm_pair_factors_in(sum->pair->info, ilogb(p->quanta_per_unit / p->length), density_factor, factor);
 }
 
 static void add_piece(const fmm_pair_sum *sum, fmm_pair_block *b, piece *p) {
@@ -150,16 +156,16 @@ static void add_piece(const fmm_pair_sum *sum, fmm_pair_block *b, piece *p) {
     for (int c = 0; c < b->n_columns; c++) {
       double by = factor[sum->gradient && v % 4], *to = b->sums[v * b->n_columns + c];
       const double *from = p->sums[v * b->n_columns + c];
-      for (int i = 0; i < b->n; i++) to[i] += by * from[i];
+      fmm_pair_arrays()->add(b->n, by, from, to);
     }
 }
 
 /* Guarded parts come alone. */
 static void add_parts(const fmm_pair_sum *sum, fmm_pair_block *b, fmm_pair_parts *s, piece *p) {
-  const fmm_pair_convert *convert = fmm_pair_converter();
+  const fmm_pair_array_kernels *arrays = fmm_pair_arrays();
   if (!s->n) return;
-  convert_points(convert, sum->accuracy == FMM_PAIR_COARSE, b, s, p);
-  convert_densities(convert, b, sum->pair->info->components, s, p);
+  convert_points(arrays, sum->accuracy == FMM_PAIR_COARSE, b, s, p);
+  convert_densities(arrays, b, sum->pair->info->components, s, p);
   convert_params(sum->pair->info, sum->params, p);
   sum_piece(sum, b, s, p);
   if (acceptable(sum, b, &s->part[0], p)) add_piece(sum, b, p);
@@ -186,14 +192,14 @@ void fmm_pair_points_bound(fmm_pair_points *points) {
   const double *const plane[3] = {points->x, points->y, points->z};
   for (int axis = 0; axis < 3; axis++) {
     points->bounds[axis][0] = INFINITY, points->bounds[axis][1] = -INFINITY;
-    fmm_pair_converter()->extent(points->n, plane[axis], points->bounds[axis]);
+    fmm_pair_arrays()->extent(points->n, plane[axis], points->bounds[axis]);
   }
 }
 
 void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points) {
-  const fmm_pair_convert *convert = fmm_pair_converter();
+  const fmm_pair_array_kernels *arrays = fmm_pair_arrays();
   double range[2] = {0, 0};
-  for (int k = 0; k < sum->pair->info->components; k++) convert->extent(points->n, points->density + k * points->component_stride, range);
+  for (int k = 0; k < sum->pair->info->components; k++) arrays->extent(points->n, points->density + k * points->component_stride, range);
   points->largest = fmax(-range[0], range[1]);
 }
 
@@ -228,22 +234,22 @@ static void pad_crowd(const fmm_pair_sum *sum, int64_t n, piece *p) {
 }
 
 static void convert_crowd(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_points *a, piece *p) {
-  const fmm_pair_convert *convert = fmm_pair_converter();
+  const fmm_pair_array_kernels *arrays = fmm_pair_arrays();
   int coarse = sum->accuracy == FMM_PAIR_COARSE, components = sum->pair->info->components;
   double centre[3], largest, half = extent_of_crowd(crowd, a, centre, &largest);
-  p->quanta_per_unit = quanta_of(half), p->density_factor = factor_of(a->largest), p->target_factor = factor_of(largest);
+  p->quanta_per_unit = quanta_of(half), p->density_factor = fmm_pair_density_factor(a->largest), p->target_factor = fmm_pair_density_factor(largest);
   for (int axis = 0; axis < 3; axis++) {
     const double *const plane[3] = {a->x, a->y, a->z};
-    convert_axis(convert, coarse, a->n, plane[axis], centre[axis], p->quanta_per_unit, p->source.quanta[axis], p->source.real[axis]);
+    convert_axis(arrays, coarse, a->n, plane[axis], centre[axis], p->quanta_per_unit, p->source.quanta[axis], p->source.real[axis]);
   }
-  for (int k = 0; k < components; k++) convert->scaled(a->n, a->density + k * a->component_stride, p->density_factor, p->density[k]);
+  for (int k = 0; k < components; k++) arrays->scaled(a->n, a->density + k * a->component_stride, p->density_factor, p->density[k]);
   int64_t at = 0;
   for (int i = 0; i < crowd->n; at += crowd->part[i++].n) {
     const fmm_pair_points *s = &crowd->part[i];
     const double *const plane[3] = {s->x, s->y, s->z};
     for (int axis = 0; axis < 3; axis++)
-      convert_axis(convert, coarse, s->n, plane[axis], centre[axis], p->quanta_per_unit, p->target.quanta[axis] + at, p->target.real[axis] + at);
-    for (int k = 0; k < components; k++) convert->scaled(s->n, s->density + k * s->component_stride, p->target_factor, p->target_density[k] + at);
+      convert_axis(arrays, coarse, s->n, plane[axis], centre[axis], p->quanta_per_unit, p->target.quanta[axis] + at, p->target.real[axis] + at);
+    for (int k = 0; k < components; k++) arrays->scaled(s->n, s->density + k * s->component_stride, p->target_factor, p->target_density[k] + at);
   }
   pad_crowd(sum, at, p);
 }

@@ -77,14 +77,34 @@ VECTOR_FUNCTION fmm_vector rsqrt_refine(fmm_vector r2, fmm_vector y) {
 }
 VECTOR_FUNCTION fmm_vector vector_rsqrt(fmm_vector r2) { return rsqrt_refine(r2, rsqrt_estimate(r2)); }
 
-/* TWICE: one Newton step that leaves twice the root, y (3 - r2 y^2), has an operation less. For sums that are powers of the root, which are divided by a
- * power of two at their end. */
-#if (defined(FMM_SINGLE) || defined(FMM_REDUCED)) && (defined(FMM_SIMD_AVX2_BUILD) || (defined(FMM_SIMD_AVX512_BUILD) && !defined(FMM_COARSE)))
-enum { TWICE = 1 };
-VECTOR_FUNCTION fmm_vector rsqrt_refine_twice(fmm_vector r2, fmm_vector y) { return y * (vector_constant(3) - r2 * (y * y)); }
+/* ROOT_MULTIPLE / sqrt(r2) from the estimate: the series and the Newton step times what makes their last coefficient 1 have an operation that multiplies less.
+ * For sums that are powers of the root, which are divided by that power of the multiple at their end. */
+#if (defined(FMM_SIMD_AVX2_BUILD) || defined(FMM_SIMD_AVX512_BUILD)) && !(defined(FMM_COARSE) && defined(FMM_SIMD_AVX512_BUILD))
+enum { SCALED = 1 };
+#if defined(FMM_SINGLE) || defined(FMM_REDUCED)
+#define ROOT_MULTIPLE 2
+VECTOR_FUNCTION fmm_vector rsqrt_refine_scaled(fmm_vector r2, fmm_vector y) { return y * (vector_constant(3) - r2 * (y * y)); }
 #else
-enum { TWICE = 0 };
-VECTOR_FUNCTION fmm_vector rsqrt_refine_twice(fmm_vector r2, fmm_vector y) { return rsqrt_refine(r2, y); }
+#if defined(FMM_NEAR)
+enum { ROOT_TERMS = 2 };
+#elif defined(FMM_SIMD_AVX512_BUILD)
+enum { ROOT_TERMS = 3 };
+#else
+enum { ROOT_TERMS = 4 };
+#endif
+#define ROOT_MULTIPLE (1 / root_series[ROOT_TERMS])
+static const double root_series[] = {1, 1. / 2, 3. / 8, 5. / 16, 35. / 128}; /* of (1-h)^(-1/2) */
+VECTOR_FUNCTION fmm_vector rsqrt_refine_scaled(fmm_vector r2, fmm_vector y) {
+  fmm_vector h = vector_constant(1) - r2 * (y * y), sum = h + vector_constant(root_series[ROOT_TERMS - 1] * ROOT_MULTIPLE);
+#pragma GCC unroll 4
+  for (int k = ROOT_TERMS - 2; k >= 0; k--) sum = vector_constant(root_series[k] * ROOT_MULTIPLE) + h * sum;
+  return y * sum;
+}
+#endif
+#else
+enum { SCALED = 0 };
+#define ROOT_MULTIPLE 1
+VECTOR_FUNCTION fmm_vector rsqrt_refine_scaled(fmm_vector r2, fmm_vector y) { return rsqrt_refine(r2, y); }
 #endif
 
 #if defined(FMM_SIMD_AVX512_BUILD) && defined(FMM_SINGLE)

@@ -1,6 +1,7 @@
 /* Pair sums between points and surfaces of lattice points (pair_sums_lattice.c), every instruction set and accuracy, against the plain C
  * reference on hostile input, in the manner of checkasm; and the rows of the surface that they go by.
- * Bounds as in test_pair_sums.c: full: root and exponential some 4e-16, sums of n terms. Near: root 3e-13, to the third power in a gradient. */
+ * Bounds as in test_pair_sums.c: full: root and exponential some 4e-16, sums of n terms. Near: root 3e-13, to the third power in a gradient. Single: root 2e-7, sums of
+ * floats, and coordinates that are rounded by 6e-8 of the larger of the radius and the distance from the centre, so that a term of a near point errs by as much more. */
 #include "random.h"
 #include "test.h"
 
@@ -47,20 +48,32 @@ typedef struct problem {
 
 static fmm_surface surfaces[FMM_MAX_ORDER + 1];
 static double planes[3 * MAX_SURFACE], more_planes[3 * MAX_SURFACE], given[3 * MAX_SURFACE];
-static values_array expected, size, got;
+static values_array expected, size, blurred_size, got;
 static problem p;
 
 static int n_surface(void) { return p.lattice.surface->n_points; }
 
-/* By definition, term by term; sizes: sums of the terms' sizes, where a component of a vector is measured by the largest. */
+/* How much more a term of two points errs than their coordinates, each of which is rounded as a number of the larger size. */
+static double blur_of(const double a[3], const double b[3]) {
+  double of_a = 0, of_b = 0, between = 0;
+  for (int axis = 0; axis < 3; axis++) {
+    of_a = fmax(of_a, fabs(a[axis] - p.lattice.center[axis])), of_b = fmax(of_b, fabs(b[axis] - p.lattice.center[axis]));
+    between = fmax(between, fabs(a[axis] - b[axis]));
+  }
+  return between > 0 ? 1 + fmax(of_a, of_b) / between : 1;
+}
+
+/* By definition, term by term; sizes: sums of the terms' sizes, where a component of a vector is measured by the largest; blurred: those times their blur. */
 static void reference(int n_targets, const double *const target[3], int n_sources, const double *const source[3]) {
   static const double *const no_normal[3];
   memset(expected, 0, sizeof expected);
   memset(size, 0, sizeof size);
+  memset(blurred_size, 0, sizeof blurred_size);
   for (int c = 0; c < p.columns; c++)
     for (int i = 0; i < n_targets; i++)
       for (int j = 0; j < n_sources; j++) {
-        double f[12] = {0}, largest[2] = {0}, at[3] = {target[0][i], target[1][i], target[2][i]};
+        const double at[3] = {target[0][i], target[1][i], target[2][i]}, from[3] = {source[0][j], source[1][j], source[2][j]}, blur = blur_of(at, from);
+        double f[12] = {0}, largest[2] = {0};
         const double *density[3];
         for (int k = 0; k < p.components; k++) density[k] = &p.density[k * p.columns + c][1 + j];
         p.pair->reference(at, 1, source[0] + j, source[1] + j, source[2] + j, no_normal, density, p.params, 1, p.gradient, f);
@@ -68,15 +81,16 @@ static void reference(int n_targets, const double *const target[3], int n_source
         for (int v = 0; v < p.values; v++) {
           expected[v * p.columns + c][1 + i] += f[v];
           size[v * p.columns + c][1 + i] += largest[p.gradient && v % 4];
+          blurred_size[v * p.columns + c][1 + i] += blur * largest[p.gradient && v % 4];
         }
       }
 }
 
-static void compare(int n_targets, double bound, const char *what) {
+static void compare(int n_targets, double bound, values_array measure, const char *what) {
   for (int k = 0; k < p.values * p.columns; k++) {
     if (got[k][0] != 7 || got[k][n_targets + 1] != 7) fail_msg("%s: wrote beside its targets", what);
     for (int i = 1; i <= n_targets; i++) {
-      double error = fabs(got[k][i] - expected[k][i]), allowed = bound * size[k][i] + 1e-300 * MAX_N;
+      double error = fabs(got[k][i] - expected[k][i]), allowed = bound * measure[k][i] + 1e-300 * MAX_N;
       if (!(error <= allowed) && isfinite(expected[k][i]))
         fail_msg("%s: %s %s, order %d, %d points, columns %d, gradient %d: value %d target %d is %.17g, not %.17g (allowed %g)", what, p.pair->info->name,
                  fmm_simd_name(fmm_simd_level()), p.lattice.surface->order, p.n, p.columns, p.gradient, k, i, got[k][i], expected[k][i], allowed);
@@ -112,24 +126,28 @@ static void onto_surface(const fmm_pair_sum *sum) {
   fmm_pair_sum_onto_lattice(sum, &p.lattice, got[0] + 1, (int64_t)p.columns * WIDTH, WIDTH, 4, range);
 }
 
+enum { FULL, NEAR, SINGLE, N_ACCURACIES };
+
+static void check_one(const char *what, int onto, int accuracy) {
+  static const double tolerances[] = {0, 1e-9, 0}, bounds[] = {4e-15, 1e-12, 4e-7};
+  fmm_pair_sum sum;
+  fmm_pair_sum_prepare(&sum, p.pair, p.params, p.columns, p.gradient, accuracy == SINGLE ? FMM_PRECISION_SINGLE : FMM_PRECISION_DOUBLE, 0);
+  fmm_pair_sum_allow_near(&sum, tolerances[accuracy]);
+  assert_true(p.pair->info->components == 3 || sum.lattice_kernels);
+  if (onto) onto_surface(&sum);
+  else onto_points(&sum);
+  compare(onto ? n_surface() : p.n, bounds[accuracy], accuracy == SINGLE ? blurred_size : size, what);
+}
+
 static void check(const char *what) {
   const double *const surface[3] = {given, given + n_surface(), given + 2 * n_surface()}, *const points[3] = {p.points[0] + 1, p.points[1] + 1, p.points[2] + 1};
-  static const double tolerances[] = {0, 1e-9}, bounds[] = {4e-15, 1e-12};
   for (int onto = 0; onto < 2 - p.gradient; onto++) { /* onto the surface there are potentials only */
     if (onto) reference(n_surface(), surface, p.n, points);
     else reference(p.n, points, n_surface(), surface);
     for (int simd = FMM_SIMD_PLAIN; simd < FMM_N_SIMD; simd++) {
       fmm_simd_cap((fmm_simd)simd);
       if (fmm_simd_level() != (fmm_simd)simd) continue; /* not on this CPU */
-      for (int near = 0; near < 2; near++) {
-        fmm_pair_sum sum;
-        fmm_pair_sum_prepare(&sum, p.pair, p.params, p.columns, p.gradient, FMM_PRECISION_DOUBLE, 0);
-        fmm_pair_sum_allow_near(&sum, tolerances[near]);
-        assert_true(p.pair->info->components == 3 || sum.lattice_kernels);
-        if (onto) onto_surface(&sum);
-        else onto_points(&sum);
-        compare(onto ? n_surface() : p.n, bounds[near], what);
-      }
+      for (int accuracy = 0; accuracy < N_ACCURACIES; accuracy++) check_one(what, onto, accuracy);
     }
     fmm_simd_cap(FMM_SIMD_AVX512);
   }
