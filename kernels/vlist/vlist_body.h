@@ -32,6 +32,25 @@ INLINE NAME(octet) NAME(get)(const REAL *p) { return *(const NAME(octet) *)p; }
 INLINE void NAME(put)(REAL *p, NAME(octet) v) { *(NAME(octet) *)p = v; }
 INLINE NAME(octet) NAME(all)(REAL x) { return x - (NAME(octet)){0}; }
 
+/* A complex value; `past` the caches, whose lines are not fetched to be overwritten, where its 16 reals are whole lines. */
+INLINE void NAME(put_value)(REAL *p, NAME(octet) re, NAME(octet) im, int past) {
+#if defined(FMM_SIMD_AVX512_BUILD) && REAL_BYTES == 8
+  if (past) {
+    _mm512_stream_pd(p, (__m512d)re);
+    _mm512_stream_pd(p + 8, (__m512d)im);
+    return;
+  }
+#elif REAL_BYTES == 4 && (defined(FMM_SIMD_AVX512_BUILD) || defined(FMM_SIMD_AVX2_BUILD))
+  if (past) {
+    _mm256_stream_ps(p, (__m256)re);
+    _mm256_stream_ps(p + 8, (__m256)im);
+    return;
+  }
+#endif
+  NAME(put)(p, re);
+  NAME(put)(p + 8, im);
+}
+
 /* An axis' complex values in pairs around its centre: sums and differences of the two of a pair. */
 typedef struct NAME(around) { NAME(octet) re, im, sum_re[FMM_MAX_ORDER], sum_im[FMM_MAX_ORDER], difference_re[FMM_MAX_ORDER], difference_im[FMM_MAX_ORDER]; } NAME(around);
 
@@ -47,7 +66,7 @@ INLINE void NAME(turn)(NAME(octet) x, NAME(octet) y, const REAL *factor, int str
 
 /* COUNT frequencies from k on of one axis: sums over the pairs of points around the centre, which itself (none for even orders: zero) begins the cosines'.
  * The more at a time, the fewer loads a multiply-add: a value once loaded serves all; three have twelve sums, as many as 16 registers take. */
-INLINE void NAME(forward_group)(const fmm_vlist_shape *s, int p, const NAME(around) *v, int k, int COUNT, REAL *out, int64_t out_stride, int only_positive) {
+INLINE void NAME(forward_group)(const fmm_vlist_shape *s, int p, const NAME(around) *v, int k, int COUNT, REAL *out, int64_t out_stride, int only_positive, int past) {
   int half = (p + 1) / 2, grid = 2 * p - 1;
   const REAL *cosine = (const REAL *)s->cosine + k * half, *sine = (const REAL *)s->sine + k * half;
   NAME(octet) a[3], b[3] = {{0}}, r[3], e[3] = {{0}};
@@ -60,17 +79,14 @@ INLINE void NAME(forward_group)(const fmm_vlist_shape *s, int p, const NAME(arou
 #pragma GCC unroll 3
   for (int i = 0; i < COUNT; i++) {
     REAL *plus = out + (k + i) * out_stride, *minus = out + (grid - k - i) * out_stride;
-    NAME(put)(plus, a[i] + b[i]);
-    NAME(put)(plus + 8, r[i] - e[i]);
-    if (only_positive) continue;
-    NAME(put)(minus, a[i] - b[i]);
-    NAME(put)(minus + 8, r[i] + e[i]);
+    NAME(put_value)(plus, a[i] + b[i], r[i] - e[i], past);
+    if (!only_positive) NAME(put_value)(minus, a[i] - b[i], r[i] + e[i], past);
   }
 }
 
 /* One axis forward, one part of the lanes: p complex values at in + j*in_stride -> frequencies k and -k at out + k*out_stride, (grid-k)*out_stride.
  * With S = value above + value below the centre, D = above - below: out(+-k) = (sum cos S_re +- sum sin D_im) + i (sum cos S_im -+ sum sin D_re). */
-INLINE void NAME(axis_forward)(const fmm_vlist_shape *s, int p, const REAL *in, int64_t in_stride, REAL *out, int64_t out_stride, int only_positive) {
+INLINE void NAME(axis_forward)(const fmm_vlist_shape *s, int p, const REAL *in, int64_t in_stride, REAL *out, int64_t out_stride, int only_positive, int past) {
   NAME(around) v;
   int k = 1;
   v.re = v.im = (NAME(octet)){0};
@@ -85,11 +101,10 @@ INLINE void NAME(axis_forward)(const fmm_vlist_shape *s, int p, const REAL *in, 
     v.difference_im[h] = ai - bi;
     re += ar + br, im += ai + bi;
   }
-  NAME(put)(out, re);
-  NAME(put)(out + 8, im);
-  for (; k + 3 <= p; k += 3) NAME(forward_group)(s, p, &v, k, 3, out, out_stride, only_positive);
-  if (p - k == 2) NAME(forward_group)(s, p, &v, k, 2, out, out_stride, only_positive);
-  else if (p - k == 1) NAME(forward_group)(s, p, &v, k, 1, out, out_stride, only_positive);
+  NAME(put_value)(out, re, im, past);
+  for (; k + 3 <= p; k += 3) NAME(forward_group)(s, p, &v, k, 3, out, out_stride, only_positive, past);
+  if (p - k == 2) NAME(forward_group)(s, p, &v, k, 2, out, out_stride, only_positive, past);
+  else if (p - k == 1) NAME(forward_group)(s, p, &v, k, 1, out, out_stride, only_positive, past);
 }
 
 /* COUNT pairs of points from h on, the same sums with k and h exchanged. v: of frequencies k and -k, from index 1 on; re, im: of frequency 0. */
@@ -172,7 +187,7 @@ INLINE void NAME(prefetch)(const REAL *value, int write) {
 }
 
 /* scratch: [ix][iy][16], then [ix][ky][16]. Rows of the lattice have p points or their two ends. */
-INLINE void NAME(forward_order)(const fmm_vlist_shape *s, int p, const void *points, int kz, void *out, int64_t stride, void *scratch) {
+INLINE void NAME(forward_order)(const fmm_vlist_shape *s, int p, const void *points, int kz, void *out, int64_t stride, int past, void *scratch) {
   int grid = 2 * p - 1;
   const REAL *cosine = (const REAL *)s->cosine + kz * ((p + 1) / 2), *sine = (const REAL *)s->sine + kz * ((p + 1) / 2);
   REAL *rows = scratch, *planes = rows + 16 * p * p;
@@ -182,12 +197,12 @@ INLINE void NAME(forward_order)(const fmm_vlist_shape *s, int p, const void *poi
       if (s->row_count[i] == 2) NAME(row_forward)(cosine, sine, point, 2, rows + 16 * i + lane);
       else NAME(row_forward)(cosine, sine, point, p, rows + 16 * i + lane);
     }
-    for (int ix = 0; ix < p; ix++) NAME(axis_forward)(s, p, rows + 16 * ix * p + lane, 16, planes + 16 * ix * grid + lane, 16, 0);
+    for (int ix = 0; ix < p; ix++) NAME(axis_forward)(s, p, rows + 16 * ix * p + lane, 16, planes + 16 * ix * grid + lane, 16, 0, 0);
   }
   for (int ky = 0; ky < grid; ky++) {
     REAL *to = (REAL *)out + ky * stride;
-    for (int kx = 0; kx < (kz ? grid : p); kx++) NAME(prefetch)(to + kx * grid * stride, 1);
-    for (int lane = 0; lane < 8; lane += NAME(OCTET)) NAME(axis_forward)(s, p, planes + 16 * ky + lane, 16 * grid, to + lane, grid * stride, kz == 0);
+    for (int kx = 0; !past && kx < (kz ? grid : p); kx++) NAME(prefetch)(to + kx * grid * stride, 1);
+    for (int lane = 0; lane < 8; lane += NAME(OCTET)) NAME(axis_forward)(s, p, planes + 16 * ky + lane, 16 * grid, to + lane, grid * stride, kz == 0, past);
   }
 }
 
@@ -211,13 +226,16 @@ INLINE void NAME(inverse_order)(const fmm_vlist_shape *s, int p, const void *in,
 }
 
 /* Orders in use at usual accuracies have loops of known length. */
-static void NAME(forward)(const fmm_vlist_shape *s, const void *points, int kz, void *out, int64_t stride, void *scratch) {
+static void NAME(forward)(const fmm_vlist_shape *s, const void *points, int kz, void *out, int64_t stride, int past, void *scratch) {
   switch (s->order) {
 #ifdef FIXED
-    case 7: NAME(forward_order)(s, 7, points, kz, out, stride, scratch); break;
+    case 7: past ? NAME(forward_order)(s, 7, points, kz, out, stride, 1, scratch) : NAME(forward_order)(s, 7, points, kz, out, stride, 0, scratch); break;
 #endif
-    default: NAME(forward_order)(s, s->order, points, kz, out, stride, scratch);
+    default: past ? NAME(forward_order)(s, s->order, points, kz, out, stride, 1, scratch) : NAME(forward_order)(s, s->order, points, kz, out, stride, 0, scratch);
   }
+#if defined(FMM_SIMD_AVX512_BUILD) || defined(FMM_SIMD_AVX2_BUILD)
+  if (past) _mm_sfence();
+#endif
 }
 
 static void NAME(inverse)(const fmm_vlist_shape *s, const void *in, int64_t stride, int kz, void *points, void *scratch) {

@@ -47,8 +47,9 @@ typedef struct fmm_vlist_kernels {
   /* Eight boxes' values to [point][octant] (NULL: zeros) and back; factor multiplies on the way back, which overwrites. */
   void (*load)(int n, const double *const child[8], double factor, void *points);
   void (*save)(int n, const void *points, double factor, double *const child[8]);
-  /* Slice kz of a parent's transform: points [n_surface][8] -> spectrum value (kx, ky) at out + (kx*grid + ky)*stride reals; for kz = 0 only kx < p. */
-  void (*forward)(const fmm_vlist_shape *s, const void *points, int kz, void *out, int64_t stride, void *scratch);
+  /* Slice kz of a parent's transform: points [n_surface][8] -> spectrum value (kx, ky) at out + (kx*grid + ky)*stride reals; for kz = 0 only kx < p.
+   * past: written past the caches, for spectra that these do not hold until they are read. */
+  void (*forward)(const fmm_vlist_shape *s, const void *points, int kz, void *out, int64_t stride, int past, void *scratch);
   /* Adds slice kz's part to points, from spectrum values at the same places. */
   void (*inverse)(const fmm_vlist_shape *s, const void *in, int64_t stride, int kz, void *points, void *scratch);
   void (*expand)(int64_t n, const void *spectrum, void *expanded);          /* n values of 16 reals -> n padded rows of 27 */

@@ -1,5 +1,8 @@
 /* The V phase's vector code, double and float, for the instruction set this file is compiled for. See vlist_kernels.h, vlist_body.h. */
 #include <string.h>
+#if defined(FMM_SIMD_AVX512_BUILD) || defined(FMM_SIMD_AVX2_BUILD)
+#include <immintrin.h>
+#endif
 
 #include "kernels/vlist/vlist_kernels.h"
 
