@@ -45,9 +45,9 @@ static inline int64_t fmm_pair_take(fmm_pair_parts *parts, const fmm_pair_source
 
 /* 2^exponent. */
 static inline double fmm_power_of_two(int exponent) {
-  const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
   double power;
   if (exponent < -1022 || exponent > 1023) return ldexp(1, exponent);
+  const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
   memcpy(&power, &bits, sizeof power);
   return power;
 }

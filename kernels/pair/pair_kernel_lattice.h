@@ -3,9 +3,10 @@
  * Lanes are over the points, a few vectors at a time. A squared distance is a sum of one square an axis: those of all 3 * order planes are made once,
  * so that a pair costs one addition where it had three subtractions and three multiplications.
  *
- * Double takes a few rows of the surface at a time, in two passes: first all roots are begun, in float, two vectors' as one (paired_root.h), then each is
- * finished and used. The others take each root where it is used: single needs no other, and AVX-512, which has estimates of doubles, for full accuracy (two terms of
- * the series, 2e-13 from these estimates, are as many operations as a root of 1e-14 begun in float, and at order 11 they raised the error by a half).
+ * Double with AVX2, and near with AVX-512, takes a few rows of the surface at a time, in two passes: first all roots are begun, in float, two vectors' as one
+ * (paired_root.h), then each is finished and used. The others take each root where it is used: single and plain vectors need no other, and AVX-512 has estimates of
+ * doubles for full accuracy (two terms of the series, 2e-13 from these estimates, are as many operations as a root of 1e-14 begun in float, and at order 11 they
+ * raised the error by a half).
  * Sums on the points stay in registers; sums on the surface are vectors over lanes, added across lanes at the end. */
 #include "kernels/pair/pair_lattice.h"
 #include "kernels/pair/vector.h"
@@ -44,7 +45,7 @@ enum { VECTORS = 2 };
 #ifdef FMM_SINGLE
 enum { ROWS = 16 }; /* rows summed in float before they go to the double sums */
 #else
-enum { ROWS = 8 }; /* rows whose roots are begun together */
+enum { ROWS = 8 }; /* rows whose roots are begun together, where they are begun */
 #endif
 typedef struct shape { int columns, gradient, onto, suited, scaled; } shape;
 

@@ -30,6 +30,7 @@ static void view_surface(view *v, const fmm_pair_sum *sum, const fmm_pair_lattic
   if (sum->single_kernels) {
     const int exponent = -ilogb(lattice->radius);
     v->scale = fmm_power_of_two(exponent), v->density_factor = fmm_pair_density_factor(largest);
+    memset(v->params, 0, sizeof v->params);
     fmm_pair_params_in(sum->pair->info, sum->params, exponent, v->params);
     fmm_pair_factors_in(sum->pair->info, exponent, v->density_factor, v->call.factor);
     v->call.params = v->params;
