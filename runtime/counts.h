@@ -109,7 +109,7 @@ fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what);
 /* The same on the GPU: of a parent's transforms, one way, and of eight parents' products in one direction. entries: blocks of a window and a frequency. */
 typedef struct fmm_vlist_gpu_work { double parent_flops, parent_bytes, product_flops; } fmm_vlist_gpu_work;
 fmm_vlist_gpu_work fmm_vlist_gpu_work_of(const fmm_count_case *what);
-/* V on CPU cores: a third of the parents, targets and sources, of a slab, for values of real_bytes; bytes of its workspace for this many parent boxes with rows. */
+/* V on CPU cores: a third of a slab's groups of eight boxes, targets' and sources', for values of real_bytes; bytes of its workspace for this many parent boxes with rows. */
 int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes);
 double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, int threads);
 #endif

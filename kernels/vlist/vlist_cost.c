@@ -28,24 +28,25 @@ fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what) {
                           .operator_bytes = 16 * offsets * grid * grid * p * components * components};
 }
 
-/* One parent: its eight boxes' points and one slice of their spectra. */
-static double parent_bytes(const fmm_count_case *what, size_t real_bytes) {
+/* One group: its eight boxes' points and one slice of their spectra. */
+static double group_bytes(const fmm_count_case *what, size_t real_bytes) {
   double grid = 2 * what->order - 1;
   return (double)real_bytes * what->n_columns * what->pair->equivalent_components * (8.0 * fmm_surface_size(what->order) + 16 * grid * grid);
 }
 
-/* A third of the parents, targets and sources together, that fit into 112 MB, which the problem alone decides: slices stay in outer caches, memory
- * is bounded. A slab of a whole tree has as many sources as targets, one of many up to twice as many and more: those are transformed several times. */
+/* A third of the groups of eight boxes, of targets and sources together, that fit into 112 MB, which the problem alone decides: slices stay in outer caches,
+ * memory is bounded. A slab of a whole tree has as many sources as targets, one of many up to twice as many and more: those are transformed several times. */
 int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes) {
   const double most_bytes = 112 << 20;
-  return (int64_t)fmax(32, fmin(4096, floor(most_bytes / (3 * parent_bytes(what, real_bytes)))));
+  return (int64_t)fmax(32, fmin(4096, floor(most_bytes / (3 * group_bytes(what, real_bytes)))));
 }
 
+/* At most: with as many groups as parents, and as many source parents as a slab has groups. */
 double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, int threads) {
-  double rows = (double)fmm_vlist_slab_rows(what, real_bytes), sources = fmin(2 * rows, n_parents);
+  double rows = (double)fmm_vlist_slab_rows(what, real_bytes), sources = fmin(3 * rows, n_parents);
   double channels = (double)what->n_columns * what->pair->equivalent_components, components = what->pair->equivalent_components;
-  double expanded = 2 * 28.0 * (double)real_bytes; /* one complex number for each of 27 sums of children */
-  return fmin(3 * rows, 2 * n_parents) * parent_bytes(what, real_bytes) + threads * expanded * (sources * channels + 27 * components * components);
+  double expanded = 2 * 32.0 * (double)real_bytes; /* one complex number for each of 27 sums of children, padded */
+  return fmin(3 * rows, 2 * n_parents) * group_bytes(what, real_bytes) + threads * expanded * (sources * channels + 27 * components * components);
 }
 
 /* Octants (bit mask) of a box's children that have points in [begin, end). */

@@ -1,11 +1,11 @@
-/* V list on CPU cores: M2L in Fourier space, parents by parents (vlist_kernels.h), in slabs of target parents so that memory stays bounded.
+/* V list on CPU cores: M2L in Fourier space, parents by parents (vlist_kernels.h), in slabs of target parents so that memory stays bounded (vlist_slabs.h).
  *
- * A slab is consecutive rows of lists->v with the source parents that they name, as many as fmm_vlist_slab_rows allows for. For each slab and each slice kz of the spectrum:
- * transform the slice of every source parent, multiply frequency by frequency, transform back and add to the targets' points. A slice of a slab
- * stays in the outer caches; sources shared by two slabs are transformed for each. For kz = 0 half of the frequencies suffice (real data).
+ * For each slab and each slice kz of the spectrum: transform the slice of every source group, multiply frequency by frequency, parents by parents, transform
+ * back and add to the target groups' points. A slice of a slab stays in the outer caches; sources shared by two slabs are transformed for each. For kz = 0
+ * half of the frequencies suffice (real data).
  * Homogeneous kernels: a slab may hold rows of several levels, scaled at the end; others: one level a slab.
  * Boxes without targets or whose parent has no row get zero, by the run that starts at row 0. Precision single: transforms and products in float (when that serves: runtime/precision.c).
- * Layout: points [parent][channel][surface point][octant], spectra [frequency of the slice][parent][channel][16]; channel = component*columns + column. */
+ * Layout: points [group][channel][surface point][lane], spectra [frequency of the slice][group][channel][16]; channel = component*columns + column. */
 #include <omp.h>
 #include <math.h>
 #include <string.h>
@@ -13,19 +13,11 @@
 #include "kernels/phase.h"
 #include "kernels/vlist/vlist_kernels.h"
 
-typedef struct slab {
-  int64_t row_begin, row_end;
-  int64_t source_begin, source_end; /* into workspace.source */
-} slab;
-
 typedef struct workspace {
   fmm_vlist_shape shape;
   const fmm_vlist_kernels *kernels;
-  int channels, past; /* past: sources' spectra are written past the caches */
-  int64_t n_slabs, most_rows, most_sources;
-  slab *slabs;
-  int32_t *source;        /* source parents of every slab */
-  int32_t *place;         /* an entry of lists->v: its source's place in its slab */
+  int channels, past;     /* past: sources' spectra are written past the caches */
+  fmm_vlist_slabs slabs;
   uint8_t *covered;       /* a box: it has targets and its parent a row */
   char *source_points, *target_points, *source_spectra, *target_spectra; /* see Layout */
   char *threads;          /* per thread: expanded sources, matrices, scratch */
@@ -38,46 +30,6 @@ static fmm_count_case case_of(const fmm_state *state) {
 
 static int is_single(const fmm_state *state) { return state->precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE; }
 
-/* Sources that a row names and the slab does not have yet: those marked before its first. */
-static int64_t new_sources(const fmm_rows *v, int64_t row, const int64_t *mark, int64_t source_begin) {
-  int64_t n = 0;
-  for (int64_t e = v->offset[row]; e < v->offset[row + 1]; e++) n += mark[v->entry[e]] < source_begin;
-  return n;
-}
-
-static int fits(const fmm_state *state, const slab *s, int64_t row, int64_t parents, int64_t most) {
-  const fmm_rows *v = &state->lists->v;
-  return parents <= most && (state->operators->n_levels == 1 || state->tree->level[v->row[row]] == state->tree->level[v->row[s->row_begin]]);
-}
-
-/* Cuts rows into slabs of at most `most` parents, rows and sources together, but at least a row. Sources of a slab are in order of first use. Counts
- * slabs and returns the sources of all; `fill` also writes slabs, sources and every entry's place among its slab's. mark: n_boxes, a source's index. */
-static int64_t cut_slabs(const fmm_state *state, int64_t most, workspace *w, int64_t *mark, int fill) {
-  const fmm_rows *v = &state->lists->v;
-  int64_t n = 0;
-  for (int64_t i = 0; i < state->tree->n_boxes; i++) mark[i] = -1;
-  w->n_slabs = 0;
-  for (int64_t row = 0; row < v->n_rows; w->n_slabs++) {
-    slab s = {.row_begin = row, .source_begin = n};
-    while (row < v->n_rows && (row == s.row_begin || fits(state, &s, row, row + 1 - s.row_begin + n - s.source_begin + new_sources(v, row, mark, s.source_begin), most))) {
-      for (int64_t e = v->offset[row]; e < v->offset[row + 1]; e++) {
-        int32_t q = v->entry[e];
-        if (mark[q] < s.source_begin) {
-          if (fill) w->source[n] = q;
-          mark[q] = n++;
-        }
-        if (fill) w->place[e] = (int32_t)(mark[q] - s.source_begin);
-      }
-      row++;
-    }
-    s.row_end = row, s.source_end = n;
-    if (fill) w->slabs[w->n_slabs] = s;
-    if (n - s.source_begin > w->most_sources) w->most_sources = n - s.source_begin;
-    if (row - s.row_begin > w->most_rows) w->most_rows = row - s.row_begin;
-  }
-  return n;
-}
-
 static void mark_covered(const fmm_state *state, uint8_t *covered) {
   const fmm_tree *tree = state->tree;
   memset(covered, 0, (size_t)tree->n_boxes);
@@ -89,19 +41,12 @@ static void mark_covered(const fmm_state *state, uint8_t *covered) {
 
 static fmm_status plan_slabs(const fmm_state *state, workspace *w) {
   fmm_count_case what = case_of(state);
-  int64_t *mark = NULL, most = 3 * fmm_vlist_slab_rows(&what, w->kernels->real_bytes);
-  fmm_status status = FMM_OK;
-  FMM_CHECK(FMM_ALLOCATE(&w->place, state->lists->v.n_entries, "V sources"));
-  FMM_CHECK(FMM_ALLOCATE(&w->covered, state->tree->n_boxes, "V marks"));
-  FMM_CHECK(FMM_ALLOCATE(&mark, state->tree->n_boxes, "V marks"));
-  int64_t n = cut_slabs(state, most, w, mark, 0);
-  FMM_CHECK(FMM_ALLOCATE(&w->slabs, w->n_slabs, "V slabs"));
-  FMM_CHECK(FMM_ALLOCATE(&w->source, n, "V sources"));
-  cut_slabs(state, most, w, mark, 1);
+  const int64_t rows = fmm_vlist_slab_rows(&what, w->kernels->real_bytes);
+  const fmm_vlist_limits limits = {.most_groups = 3 * rows, .most_sources = 3 * rows, .one_level = state->operators->n_levels > 1};
+  FMM_TRY(fmm_vlist_slabs_create(&w->slabs, state->tree, &state->lists->v, &limits));
+  FMM_TRY(FMM_ALLOCATE(&w->covered, state->tree->n_boxes, "V marks"));
   mark_covered(state, w->covered);
-done:
-  FMM_FREE(&mark);
-  return status;
+  return FMM_OK;
 }
 
 /* Fills kernels and shape and slabs; then sizes are known. */
@@ -112,7 +57,7 @@ static fmm_status size_workspace(const fmm_state *state, workspace *w) {
   FMM_TRY(fmm_vlist_shape_create(&w->shape, &o->shape, is_single(state)));
   FMM_TRY(plan_slabs(state, w));
   size_t real = w->kernels->real_bytes, pair = 2 * (size_t)w->kernels->padded * real, components = (size_t)o->parity.n_components;
-  w->expanded_bytes = (size_t)w->most_sources * (size_t)w->channels * pair;
+  w->expanded_bytes = (size_t)w->slabs.most_sources * (size_t)w->channels * pair;
   w->matrices_bytes = components * components * FMM_DIRECTIONS * pair;
   w->thread_bytes = (w->expanded_bytes + w->matrices_bytes + fmm_vlist_scratch_bytes(&w->shape, w->kernels) + 4095) / 4096 * 4096;
   return FMM_OK;
@@ -123,14 +68,12 @@ static size_t slice_bytes(const workspace *w) { return (size_t)w->shape.grid * (
 /* Slices of more than this leave the caches before they are read (32 MB shared by two cores: at 13 MB nothing was gained by writing past them, from 17 on 5 to 20 % of V). */
 static int slices_leave_caches(const workspace *w) {
   const size_t most = 16 << 20;
-  return (size_t)(w->most_sources + w->most_rows) * slice_bytes(w) > most;
+  return (size_t)(w->slabs.most_source_groups + w->slabs.most_target_groups) * slice_bytes(w) > most;
 }
 
 static void free_workspace(workspace *w) {
   fmm_vlist_shape_free(&w->shape);
-  FMM_FREE(&w->slabs);
-  FMM_FREE(&w->source);
-  FMM_FREE(&w->place);
+  fmm_vlist_slabs_free(&w->slabs);
   FMM_FREE(&w->covered);
   FMM_FREE(&w->source_points);
   FMM_FREE(&w->target_points);
@@ -155,21 +98,21 @@ static fmm_status reserve(fmm_state *state) {
   state->workspace[FMM_PHASE_VLIST] = w;
   FMM_CHECK(size_workspace(state, w));
   w->past = slices_leave_caches(w);
-  FMM_CHECK(FMM_ALLOCATE(&w->source_points, (size_t)w->most_sources * points_bytes(state, w), "V source points"));
-  FMM_CHECK(FMM_ALLOCATE(&w->target_points, (size_t)w->most_rows * points_bytes(state, w), "V target points"));
-  FMM_CHECK(FMM_ALLOCATE(&w->source_spectra, (size_t)w->most_sources * slice_bytes(w), "V source spectra"));
-  FMM_CHECK(FMM_ALLOCATE(&w->target_spectra, (size_t)w->most_rows * slice_bytes(w), "V target spectra"));
+  FMM_CHECK(FMM_ALLOCATE(&w->source_points, (size_t)w->slabs.most_source_groups * points_bytes(state, w), "V source points"));
+  FMM_CHECK(FMM_ALLOCATE(&w->target_points, (size_t)w->slabs.most_target_groups * points_bytes(state, w), "V target points"));
+  FMM_CHECK(FMM_ALLOCATE(&w->source_spectra, (size_t)w->slabs.most_source_groups * slice_bytes(w), "V source spectra"));
+  FMM_CHECK(FMM_ALLOCATE(&w->target_spectra, (size_t)w->slabs.most_target_groups * slice_bytes(w), "V target spectra"));
   FMM_CHECK(FMM_ALLOCATE(&w->threads, (size_t)state->threads * w->thread_bytes, "V thread workspace"));
 done:
   if (status != FMM_OK) release(state);
   return status;
 }
 
-/* What reserve takes, near enough: see vlist_cost.c. */
+/* What reserve took, near enough: see vlist_cost.c. */
 static size_t bytes(const fmm_state *state) {
+  const workspace *w = state->workspace[FMM_PHASE_VLIST];
   fmm_count_case what = case_of(state);
-  size_t real = is_single(state) ? sizeof(float) : sizeof(double);
-  return (size_t)fmm_vlist_workspace_bytes(&what, real, state->lists->v.n_rows, state->threads) + (size_t)state->lists->v.n_entries * 8 + (size_t)state->tree->n_boxes;
+  return (size_t)fmm_vlist_workspace_bytes(&what, w->kernels->real_bytes, state->lists->v.n_rows, state->threads) + fmm_vlist_slabs_bytes(&w->slabs) + (size_t)state->tree->n_boxes;
 }
 
 /* ---- one slab, called by every thread of the team ---- */
@@ -177,9 +120,10 @@ static size_t bytes(const fmm_state *state) {
 typedef struct task {
   const fmm_state *state;
   const workspace *w;
-  const slab *s;
+  const fmm_vlist_slab *s;
   const fmm_level_operators *set;
-  int64_t row_begin, row_end; /* the slab's rows that are asked for */
+  int64_t row_begin, row_end;               /* the slab's rows that are asked for */
+  int64_t source_groups, target_groups;     /* of the slab */
   char *expanded, *matrices, *scratch;
 } task;
 
@@ -191,59 +135,62 @@ static double unit_of(const fmm_state *state) {
   return ldexp(1, exponent > MOST ? -MOST : exponent < -MOST ? MOST : -exponent);
 }
 
-static void children_of(const fmm_tree *tree, int32_t parent, int32_t child[8]) {
-  for (int o = 0; o < 8; o++) child[o] = -1;
-  for (int32_t c = tree->first_child[parent]; c < tree->first_child[parent] + tree->n_children[parent]; c++) child[tree->octant[c]] = c;
-}
-
-static void load_source(const task *t, int64_t i) {
+/* A box's values of one component and column. */
+static int64_t values_of(const task *t, int32_t box, int channel) {
   const fmm_state *state = t->state;
   const fmm_operators *o = state->operators;
-  size_t channel_bytes = (size_t)o->n_surface * 8 * t->w->kernels->real_bytes;
-  const double unit = unit_of(state);
-  int32_t child[8];
-  children_of(state->tree, t->w->source[t->s->source_begin + i], child);
-  for (int channel = 0; channel < t->w->channels; channel++) {
-    const double *from[8];
-    int component = channel / state->n_columns, column = channel % state->n_columns;
-    for (int k = 0; k < 8; k++)
-      from[k] = child[k] < 0 || state->tree->source_end[child[k]] == state->tree->source_begin[child[k]] ? NULL
-                : state->up_equivalent + ((int64_t)child[k] * state->n_columns + column) * o->n + (int64_t)component * o->n_surface;
-    t->w->kernels->load(o->n_surface, from, unit, t->w->source_points + (size_t)i * points_bytes(state, t->w) + (size_t)channel * channel_bytes);
+  const int component = channel / state->n_columns, column = channel % state->n_columns;
+  return ((int64_t)box * state->n_columns + column) * o->n + (int64_t)component * o->n_surface;
+}
+
+static void load_group(const task *t, int64_t group) {
+  const workspace *w = t->w;
+  const int n_surface = t->state->operators->n_surface;
+  const size_t channel_bytes = (size_t)n_surface * FMM_VLIST_LANES * w->kernels->real_bytes;
+  const int32_t *box = w->slabs.source_box + (t->s->source_group_begin + group) * FMM_VLIST_LANES;
+  const double unit = unit_of(t->state);
+  for (int channel = 0; channel < w->channels; channel++) {
+    const double *from[FMM_VLIST_LANES];
+    for (int lane = 0; lane < FMM_VLIST_LANES; lane++) from[lane] = box[lane] < 0 ? NULL : t->state->up_equivalent + values_of(t, box[lane], channel);
+    w->kernels->load(n_surface, from, unit, w->source_points + (size_t)group * points_bytes(t->state, w) + (size_t)channel * channel_bytes);
   }
 }
 
-static void save_target(const task *t, int64_t row) {
+static void save_row(const task *t, int64_t row) {
   const fmm_state *state = t->state;
-  const fmm_operators *o = state->operators;
-  const char *points = t->w->target_points + (size_t)(row - t->s->row_begin) * points_bytes(state, t->w);
-  size_t channel_bytes = (size_t)o->n_surface * 8 * t->w->kernels->real_bytes;
-  int32_t child[8], parent = state->lists->v.row[row];
-  double factor = fmm_operators_scale(o, fmm_half_width(state->tree, state->tree->level[parent] + 1)) / unit_of(state);
-  children_of(state->tree, parent, child);
-  for (int channel = 0; channel < t->w->channels; channel++) {
-    double *to[8];
-    int component = channel / state->n_columns, column = channel % state->n_columns;
-    for (int k = 0; k < 8; k++)
-      to[k] = child[k] < 0 || !t->w->covered[child[k]] ? NULL
-              : state->down_check + ((int64_t)child[k] * state->n_columns + column) * o->n + (int64_t)component * o->n_surface;
-    t->w->kernels->save(o->n_surface, points + (size_t)channel * channel_bytes, factor, to);
+  const workspace *w = t->w;
+  const fmm_tree *tree = state->tree;
+  const fmm_vlist_place *place = &w->slabs.target_place[row];
+  const char *points = w->target_points + (size_t)place->group * points_bytes(state, w);
+  const int n_surface = state->operators->n_surface;
+  const size_t channel_bytes = (size_t)n_surface * FMM_VLIST_LANES * w->kernels->real_bytes;
+  const int32_t parent = state->lists->v.row[row];
+  const double factor = fmm_operators_scale(state->operators, fmm_half_width(tree, tree->level[parent] + 1)) / unit_of(state);
+  for (int channel = 0; channel < w->channels; channel++) {
+    double *to[FMM_VLIST_LANES] = {NULL};
+    for (int32_t c = tree->first_child[parent]; c < tree->first_child[parent] + tree->n_children[parent]; c++) {
+      const uint8_t lane = place->lane[tree->octant[c]];
+      if (lane != FMM_VLIST_NONE) to[lane] = state->down_check + values_of(t, c, channel);
+    }
+    w->kernels->save(n_surface, points + (size_t)channel * channel_bytes, factor, to);
   }
 }
 
-/* Item i = parent * channels + channel of the slab's sources. */
+/* Item i = group * channels + channel of the slab's. */
 static void transform_source(const task *t, int kz, int64_t i) {
   const workspace *w = t->w;
   size_t real = w->kernels->real_bytes;
-  int64_t stride = (t->s->source_end - t->s->source_begin) * w->channels * 16;
-  w->kernels->forward(&w->shape, w->source_points + (size_t)i * (size_t)w->shape.n_surface * 8 * real, kz, w->source_spectra + (size_t)i * 16 * real, stride, w->past, t->scratch);
+  int64_t stride = t->source_groups * w->channels * 16;
+  w->kernels->forward(&w->shape, w->source_points + (size_t)i * (size_t)w->shape.n_surface * FMM_VLIST_LANES * real, kz, w->source_spectra + (size_t)i * 16 * real, stride, w->past, t->scratch);
 }
 
+/* Of groups that rows which are asked for have lanes in, and of some between. */
 static void transform_target(const task *t, int kz, int64_t i) {
   const workspace *w = t->w;
   size_t real = w->kernels->real_bytes;
-  int64_t stride = (t->row_end - t->row_begin) * w->channels * 16, place = (t->row_begin - t->s->row_begin) * w->channels + i;
-  w->kernels->inverse(&w->shape, w->target_spectra + (size_t)i * 16 * real, stride, kz, w->target_points + (size_t)place * (size_t)w->shape.n_surface * 8 * real, t->scratch);
+  int64_t stride = t->target_groups * w->channels * 16, group = t->s->target_group_begin + i / w->channels;
+  if (w->slabs.target_rows[group].last < t->row_begin || w->slabs.target_rows[group].first >= t->row_end) return;
+  w->kernels->inverse(&w->shape, w->target_spectra + (size_t)i * 16 * real, stride, kz, w->target_points + (size_t)i * (size_t)w->shape.n_surface * FMM_VLIST_LANES * real, t->scratch);
 }
 
 static void multiply_frequency(const task *t, int kz, int64_t f) {
@@ -252,16 +199,16 @@ static void multiply_frequency(const task *t, int kz, int64_t f) {
   const fmm_rows *v = &state->lists->v;
   double full[343][2];
   int nc = state->operators->parity.n_components, grid = w->shape.grid;
-  int64_t sources = t->s->source_end - t->s->source_begin;
   size_t real = w->kernels->real_bytes, value = (size_t)w->channels * 16 * real, matrix = FMM_DIRECTIONS * 2 * (size_t)w->kernels->padded * real;
   for (int k = 0; k < nc * nc; k++) {
     fmm_m2l_gather(state->operators, t->set, (int)f / grid, (int)f % grid, kz, k / nc, k % nc, full);
     w->kernels->matrices(full, t->matrices + (size_t)k * matrix);
   }
-  w->kernels->expand(sources * w->channels, w->source_spectra + (size_t)(f * sources) * value, t->expanded);
-  fmm_vlist_product product = {.row_begin = t->row_begin, .row_end = t->row_end, .offset = v->offset, .direction = v->direction, .source = w->place,
+  w->kernels->expand(t->s->source_end - t->s->source_begin, w->channels, w->slabs.source_place + t->s->source_begin,
+                     w->source_spectra + (size_t)(f * t->source_groups) * value, t->expanded);
+  fmm_vlist_product product = {.row_begin = t->row_begin, .row_end = t->row_end, .offset = v->offset, .direction = v->direction, .source = w->slabs.entry_source,
                                .matrices = t->matrices, .expanded = t->expanded, .n_components = nc, .n_columns = state->n_columns,
-                               .out = w->target_spectra + (size_t)(f * (t->row_end - t->row_begin)) * value};
+                               .target = w->slabs.target_place, .out = w->target_spectra + (size_t)(f * t->target_groups) * value};
   w->kernels->product(&product);
 }
 
@@ -271,28 +218,35 @@ static int chunk_of(int64_t n, int threads) {
   return share > 8 ? 8 : share < 1 ? 1 : (int)share;
 }
 
+/* Where the slab's first rows are not asked for, their lanes hold what was there: numbers that nobody reads, but not any bits. */
+static void clear_target_spectra(const task *t) {
+  const int64_t grid = t->w->shape.grid;
+  const size_t value = (size_t)(t->target_groups * t->w->channels) * 16 * t->w->kernels->real_bytes;
+  if (t->row_begin == t->s->row_begin) return;
+#pragma omp for schedule(static)
+  for (int64_t f = 0; f < grid * grid; f++) memset(t->w->target_spectra + (size_t)f * value, 0, value);
+}
+
 static void run_slab(const task *t) {
   const workspace *w = t->w;
   const fmm_vlist_shape *shape = &w->shape;
-  int64_t sources = t->s->source_end - t->s->source_begin, rows = t->row_end - t->row_begin;
-  size_t target_bytes = points_bytes(t->state, w);
-  const int source_chunk = chunk_of(sources * w->channels, t->state->threads), target_chunk = chunk_of(rows * w->channels, t->state->threads);
-#pragma omp for schedule(static) nowait
-  for (int64_t r = t->row_begin - t->s->row_begin; r < t->row_end - t->s->row_begin; r++) memset(w->target_points + (size_t)r * target_bytes, 0, target_bytes);
+  const int64_t sources = t->source_groups * w->channels, targets = t->target_groups * w->channels;
+  const int source_chunk = chunk_of(sources, t->state->threads), target_chunk = chunk_of(targets, t->state->threads);
+  clear_target_spectra(t);
 #pragma omp for schedule(static)
-  for (int64_t i = 0; i < sources; i++) load_source(t, i);
+  for (int64_t group = 0; group < t->source_groups; group++) load_group(t, group);
   for (int kz = 0; kz < shape->order; kz++) {
     int64_t n_frequencies = (int64_t)(kz ? shape->grid : shape->order) * shape->grid;
 #pragma omp for schedule(dynamic, source_chunk)
-    for (int64_t i = 0; i < sources * w->channels; i++) transform_source(t, kz, i);
+    for (int64_t i = 0; i < sources; i++) transform_source(t, kz, i);
 #pragma omp for schedule(dynamic, 1)
     for (int64_t f = 0; f < n_frequencies; f++) multiply_frequency(t, kz, f);
 #pragma omp for schedule(dynamic, target_chunk) nowait /* the next slice's sources need none of it, and its products begin when they are done */
-    for (int64_t i = 0; i < rows * w->channels; i++) transform_target(t, kz, i);
+    for (int64_t i = 0; i < targets; i++) transform_target(t, kz, i);
   }
 #pragma omp barrier
 #pragma omp for schedule(static)
-  for (int64_t row = t->row_begin; row < t->row_end; row++) save_target(t, row);
+  for (int64_t row = t->row_begin; row < t->row_end; row++) save_row(t, row);
 }
 
 static void zero_uncovered(const fmm_state *state, const workspace *w) {
@@ -309,10 +263,11 @@ static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
     char *own = w->threads + (size_t)omp_get_thread_num() * w->thread_bytes;
     task t = {.state = state, .w = w, .expanded = own, .matrices = own + w->expanded_bytes, .scratch = own + w->expanded_bytes + w->matrices_bytes};
     if (row_begin == 0) zero_uncovered(state, w);
-    for (int64_t k = 0; k < w->n_slabs; k++) {
-      t.s = &w->slabs[k];
+    for (int64_t k = 0; k < w->slabs.n; k++) {
+      t.s = &w->slabs.slab[k];
       t.row_begin = row_begin > t.s->row_begin ? row_begin : t.s->row_begin;
       t.row_end = row_end < t.s->row_end ? row_end : t.s->row_end;
+      t.source_groups = t.s->source_group_end - t.s->source_group_begin, t.target_groups = t.s->target_group_end - t.s->target_group_begin;
       t.set = fmm_operators_at(state->operators, state->tree->level[state->lists->v.row[t.s->row_begin]] + 1);
       if (t.row_begin < t.row_end) run_slab(&t);
     }

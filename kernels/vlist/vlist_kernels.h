@@ -1,7 +1,8 @@
 /* Vector code of the V phase, one table an instruction set and precision; values are of type `real` (double or float) behind void pointers.
  *
- * Siblings side by side: every vector holds the eight children of a parent (octant = lane), so that transforms need no shuffles and a missing
- * child is a lane of zeros. A spectrum value is [re of 8 octants | im of 8 octants], 16 reals.
+ * Groups: every vector of the transforms holds eight boxes, children of one parent or of a few (vlist_slabs.h), so that transforms need no shuffles and
+ * few lanes are empty. A spectrum value is [re of 8 lanes | im of 8 lanes], 16 reals. Products are of parents: lanes are put in order of octants, zeros
+ * where there is no child, before they are expanded, and back when they are contracted; a parent that has all eight has a group of its own, in that order.
  *
  * Transforms are plain sums with the cosines of one axis at a time: input has p of 2p-1 points, all but the surface zero, and symmetry about the
  * centre halves the work; at p <= 20 that is fewer operations than FFTs of padded grids, and all of them are vector operations.
@@ -14,6 +15,7 @@
 #define FMM_VLIST_KERNELS_H
 #include "kernels/operators.h"
 #include "kernels/simd.h"
+#include "kernels/vlist/vlist_slabs.h"
 
 enum { FMM_VLIST_PADDED = 32, FMM_DIRECTIONS = 27 };
 
@@ -38,21 +40,23 @@ typedef struct fmm_vlist_product {
   const void *matrices;      /* [out][in][direction][re of padded lanes | im] */
   const void *expanded;      /* [source][component*n_columns + column][re | im] */
   int n_components, n_columns;
-  void *out;                 /* of row_begin: [row][component*n_columns + column][16] */
+  const fmm_vlist_place *target; /* of every row */
+  void *out;                 /* [group][component*n_columns + column][16]; written are the rows' lanes, and zeros behind those of a group's first row */
 } fmm_vlist_product;
 
 typedef struct fmm_vlist_kernels {
   size_t real_bytes;
   int padded;                /* reals of a padded row of 27, 28 or 32 */
-  /* Eight boxes' values to [point][octant] (NULL: zeros) and back; factor multiplies on the way back, which overwrites. */
-  void (*load)(int n, const double *const child[8], double factor, void *points);
-  void (*save)(int n, const void *points, double factor, double *const child[8]);
-  /* Slice kz of a parent's transform: points [n_surface][8] -> spectrum value (kx, ky) at out + (kx*grid + ky)*stride reals; for kz = 0 only kx < p.
+  /* Eight boxes' values to [point][lane] (NULL: zeros) and back (NULL: none); factor multiplies. */
+  void (*load)(int n, const double *const box[8], double factor, void *points);
+  void (*save)(int n, const void *points, double factor, double *const box[8]);
+  /* Slice kz of a group's transform: points [n_surface][8] -> spectrum value (kx, ky) at out + (kx*grid + ky)*stride reals; for kz = 0 only kx < p.
    * past: written past the caches, for spectra that these do not hold until they are read. */
   void (*forward)(const fmm_vlist_shape *s, const void *points, int kz, void *out, int64_t stride, int past, void *scratch);
-  /* Adds slice kz's part to points, from spectrum values at the same places. */
+  /* Adds slice kz's part to points, or begins them for kz = 0, from spectrum values at the same places. */
   void (*inverse)(const fmm_vlist_shape *s, const void *in, int64_t stride, int kz, void *points, void *scratch);
-  void (*expand)(int64_t n, const void *spectrum, void *expanded);          /* n values of 16 reals -> n padded rows of 27 */
+  /* n parents' places, values [group][channel][16] -> padded rows of 27, [parent][channel][re | im]. */
+  void (*expand)(int64_t n, int channels, const fmm_vlist_place *place, const void *spectrum, void *expanded);
   void (*matrices)(const double full[343][2], void *out);                   /* transforms of all offsets -> [direction][re | im] */
   void (*product)(const fmm_vlist_product *p);
 } fmm_vlist_kernels;

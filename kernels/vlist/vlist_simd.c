@@ -1,4 +1,4 @@
-/* The V phase's vector code, double and float, for the instruction set this file is compiled for. See vlist_kernels.h, vlist_body.h. */
+/* The V phase's vector code, double and float, for the instruction set this file is compiled for. See vlist_kernels.h, vlist_body.h (transforms), vlist_product_body.h. */
 #include <string.h>
 #if defined(FMM_SIMD_AVX512_BUILD) || defined(FMM_SIMD_AVX2_BUILD)
 #include <immintrin.h>
@@ -30,12 +30,14 @@
 #define KEEP_IN_REGISTER(x) (void)0
 #endif
 #define INLINE static inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
 
 #define REAL double
 #define REAL_BYTES 8
 #define REAL_SUFFIX "pd"
 #define NAME(name) JOIN(name, _double)
 #include "kernels/vlist/vlist_body.h"
+#include "kernels/vlist/vlist_product_body.h"
 #undef REAL
 #undef REAL_BYTES
 #undef REAL_SUFFIX
@@ -46,6 +48,7 @@
 #define REAL_SUFFIX "ps"
 #define NAME(name) JOIN(name, _float)
 #include "kernels/vlist/vlist_body.h"
+#include "kernels/vlist/vlist_product_body.h"
 
 extern const fmm_vlist_kernels JOIN(fmm_vlist_double_, FMM_SIMD_SUFFIX), JOIN(fmm_vlist_float_, FMM_SIMD_SUFFIX);
 const fmm_vlist_kernels JOIN(fmm_vlist_double_, FMM_SIMD_SUFFIX) = {8, PADDED_double, load_double, save_double, forward_double, inverse_double,

@@ -95,11 +95,15 @@ static void bits_do_not_depend_on_threads_or_on_how_rows_are_split(void **state)
   s.state.threads = 3;
   run_far(&s, optimised, &three);
   for (int i = 0; i < ARRAYS; i++) assert_memory_equal(one.value[i], three.value[i], (size_t)one.n[i] * sizeof(double));
-  int64_t rows = s.lists.v.n_rows, cut[] = {0, rows / 3, rows / 3 + 1, rows};
+  int64_t rows = s.lists.v.n_rows, cut[] = {0, 1, rows / 3, rows / 3 + 1, rows / 3 + 2, rows - 5, rows};
+  const int parts = sizeof cut / sizeof *cut - 1;
   assert_ok(fmm_vlist_cpu.reserve(&s.state));
-  for (int i = 0; i < 3; i++) assert_ok(fmm_vlist_cpu.run(&s.state, cut[i], cut[i + 1]));
+  for (int backwards = 0; backwards < 2; backwards++) { /* boxes of parts have their group's lanes beside those of other parts */
+    memset(s.state.down_check, 77, (size_t)one.n[1] * sizeof(double));
+    for (int i = 0; i < parts; i++) assert_ok(fmm_vlist_cpu.run(&s.state, cut[backwards ? parts - 1 - i : i], cut[(backwards ? parts - 1 - i : i) + 1]));
+    assert_memory_equal(s.state.down_check, one.value[1], (size_t)one.n[1] * sizeof(double));
+  }
   fmm_vlist_cpu.release(&s.state);
-  assert_memory_equal(s.state.down_check, one.value[1], (size_t)one.n[1] * sizeof(double));
   free_snapshot(&one);
   free_snapshot(&three);
   far_scene_free(&s);
