@@ -1,7 +1,7 @@
 /* Body of vlist_simd.c for one value type: REAL, REAL_BYTES, NAME(x) = x_double or x_float, VECTOR_BYTES of the instruction set.
  * Included more than once. */
 
-/* OCTET: lanes of a vector over octants; PARTS of them make eight. WIDE: lanes of a vector over padded rows. QUAD: four lanes. */
+/* OCTET: lanes of a vector over a group's boxes, all eight or a part. WIDE: lanes of a vector over padded rows. QUAD: four lanes. */
 enum { NAME(OCTET) = VECTOR_BYTES / REAL_BYTES < 8 ? VECTOR_BYTES / REAL_BYTES : 8, NAME(WIDE) = VECTOR_BYTES / REAL_BYTES,
        NAME(PADDED) = (27 + VECTOR_BYTES / REAL_BYTES - 1) / (VECTOR_BYTES / REAL_BYTES) * (VECTOR_BYTES / REAL_BYTES) };
 typedef REAL NAME(octet) __attribute__((vector_size(NAME(OCTET) * REAL_BYTES), aligned(NAME(OCTET) * REAL_BYTES)));
@@ -179,13 +179,21 @@ INLINE void NAME(row_inverse)(const REAL *cosine, const REAL *sine, const REAL *
   if (count % 2) NAME(add_or_begin)(point + 8 * (count / 2), re, begin);
 }
 
-/* The same frequency of a group a little later: neighbours in memory are a whole transform apart in time, and each is a miss of all caches. */
-enum { NAME(AHEAD) = 2 };
-INLINE void NAME(prefetch)(const REAL *value, int write) {
-  const uintptr_t later = (uintptr_t)value + 16 * NAME(AHEAD) * REAL_BYTES; /* beyond the array for the last groups */
-  for (size_t line = 0; line < 16 * REAL_BYTES; line += 64)
-    if (write) __builtin_prefetch((const void *)(later + line), 1);
-    else __builtin_prefetch((const void *)(later + line), 0);
+/* So many reals, so many ahead of a value, into the second-level cache: what comes next is more than the first holds. Beyond the array for the last ones. */
+INLINE void NAME(prefetch)(const REAL *value, int64_t ahead, int64_t reals, int write) {
+  const uintptr_t from = (uintptr_t)value + (uintptr_t)ahead * REAL_BYTES;
+  for (int64_t byte = 0; byte < reals * REAL_BYTES; byte += 64)
+    if (write) __builtin_prefetch((const void *)(from + (uintptr_t)byte), 1, 2);
+    else __builtin_prefetch((const void *)(from + (uintptr_t)byte), 0, 2);
+}
+
+/* The same frequency of the next group: neighbours in memory are a whole transform apart in time, and each is a miss of all caches. */
+INLINE void NAME(prefetch_value)(const REAL *value, int write) { NAME(prefetch)(value, 16, 16, write); }
+
+/* The next group's points, a part of them with each ky. */
+INLINE void NAME(prefetch_points)(const fmm_vlist_shape *s, const REAL *points, int ky, int write) {
+  const int64_t all = 8 * (int64_t)s->n_surface, step = (all + s->grid - 1) / s->grid;
+  NAME(prefetch)(points, all + ky * step, step, write);
 }
 
 /* scratch: [ix][iy][16], then [ix][ky][16]. Rows of the lattice have p points or their two ends. */
@@ -203,7 +211,8 @@ INLINE void NAME(forward_order)(const fmm_vlist_shape *s, int p, const void *poi
   }
   for (int ky = 0; ky < grid; ky++) {
     REAL *to = (REAL *)out + ky * stride;
-    for (int kx = 0; !past && kx < (kz ? grid : p); kx++) NAME(prefetch)(to + kx * grid * stride, 1);
+    NAME(prefetch_points)(s, points, ky, 0);
+    for (int kx = 0; !past && kx < (kz ? grid : p); kx++) NAME(prefetch_value)(to + kx * grid * stride, 1);
     for (int lane = 0; lane < 8; lane += NAME(OCTET)) NAME(axis_forward)(s, p, planes + 16 * ky + lane, 16 * grid, to + lane, grid * stride, kz == 0, past);
   }
 }
@@ -214,7 +223,8 @@ INLINE void NAME(inverse_order)(const fmm_vlist_shape *s, int p, const void *in,
   REAL *rows = scratch, *planes = rows + 16 * p * p;
   for (int ky = 0; ky < grid; ky++) {
     const REAL *from = (const REAL *)in + ky * stride;
-    for (int kx = 0; kx < (kz ? grid : p); kx++) NAME(prefetch)(from + kx * grid * stride, 0);
+    NAME(prefetch_points)(s, points, ky, 1);
+    for (int kx = 0; kx < (kz ? grid : p); kx++) NAME(prefetch_value)(from + kx * grid * stride, 0);
     for (int lane = 0; lane < 8; lane += NAME(OCTET)) NAME(axis_inverse)(s, p, from + lane, grid * stride, planes + 16 * ky + lane, 16 * grid, kz == 0);
   }
   for (int lane = 0; lane < 8; lane += NAME(OCTET)) {

@@ -51,7 +51,8 @@ typedef struct fmm_vlist_kernels {
   void (*load)(int n, const double *const box[8], double factor, void *points);
   void (*save)(int n, const void *points, double factor, double *const box[8]);
   /* Slice kz of a group's transform: points [n_surface][8] -> spectrum value (kx, ky) at out + (kx*grid + ky)*stride reals; for kz = 0 only kx < p.
-   * past: written past the caches, for spectra that these do not hold until they are read. */
+   * past: written past the caches, for spectra that these do not hold until they are read. Points and spectra of the next group, which are fetched
+   * ahead, follow this one's. */
   void (*forward)(const fmm_vlist_shape *s, const void *points, int kz, void *out, int64_t stride, int past, void *scratch);
   /* Adds slice kz's part to points, or begins them for kz = 0, from spectrum values at the same places. */
   void (*inverse)(const fmm_vlist_shape *s, const void *in, int64_t stride, int kz, void *points, void *scratch);

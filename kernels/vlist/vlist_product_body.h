@@ -138,10 +138,12 @@ INLINE void NAME(contract_value)(const REAL *in, const fmm_vlist_place *at, REAL
 #endif
 
 static void NAME(expand)(int64_t n, int channels, const fmm_vlist_place *place, const void *spectrum, void *expanded) {
+  enum { AHEAD = 16 }; /* values; sources are nearly in the order of their groups */
   REAL *out = expanded;
   for (int64_t i = 0; i < n; i++)
     for (int channel = 0; channel < channels; channel++, out += 2 * NAME(PADDED)) {
       const REAL *in = (const REAL *)spectrum + 16 * ((int64_t)place[i].group * channels + channel);
+      NAME(prefetch)(in, 16 * AHEAD, 16, 0);
       NAME(expand_value)(in, &place[i], out);
     }
 }
@@ -224,6 +226,8 @@ INLINE void NAME(product_rows)(const fmm_vlist_product *p, int components, int c
   const int channels = components * columns;
   REAL sums[2 * FMM_VLIST_PADDED] __attribute__((aligned(64)));
   for (int64_t row = p->row_begin; row < p->row_end; row++) {
+    if (VECTOR_BYTES > 16) /* else it takes registers from the loops */
+      NAME(prefetch)((const REAL *)p->out + 16 * channels * (int64_t)p->target[row].group, 0, 16 * channels, 1);
     for (int out = 0; out < components; out++)
       for (int column = 0; column < columns; column++) {
         for (int first = 0; first + 4 <= VECTORS; first += 4) NAME(product_group)(p, row, components, columns, out, column, first, 4, sums);
