@@ -6,11 +6,14 @@
  * again what they give to the rows that are asked for. Roots are twice their value (root_cuda.h), and sums halved at the end. */
 #include <cuda_pipeline.h>
 
+#include "kernels/held_cuda.h"
 #include "kernels/pair/root_cuda.h"
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { WARPS = 4, THREADS = 32 * WARPS, CHUNK = FMM_BOTH_CHUNK, WIDTH = 4 /* values staged of a source: coordinates and density */ };
+enum { WARPS = 4, THREADS = 32 * WARPS, WIDTH = 4 /* values staged of a source: coordinates and density */,
+       BEHIND = THREADS / 4 /* sources of no density behind the last: one a group, which has four lanes or more */ };
+constexpr int ROOM = (int)FMM_BOTH_CHUNK + BEHIND;
 constexpr unsigned ALL = 0xffffffffu;
 
 struct job {
@@ -49,9 +52,9 @@ __device__ __forceinline__ void add_alone(const double *staged, int alone, const
   }
 }
 
-/* N sources at once and the lane's targets; given[n]: what these give to source n. `there`: the last is one. */
+/* N sources at once and the lane's targets; given[n]: what these give to source n. */
 template <int N, int R>
-__device__ __forceinline__ void add_mates_of(const double *const (&source)[N], bool there, const double (&at)[R][3], const double (&density)[R], double (&sum)[R], double (&given)[N]) {
+__device__ __forceinline__ void add_mates_of(const double *const (&source)[N], const double (&at)[R][3], const double (&density)[R], double (&sum)[R], double (&given)[N]) {
   double s[N][WIDTH];
 #pragma unroll
   for (int n = 0; n < N; n++) {
@@ -59,7 +62,6 @@ __device__ __forceinline__ void add_mates_of(const double *const (&source)[N], b
     for (int k = 0; k < WIDTH; k++) s[n][k] = source[n][k];
     given[n] = 0;
   }
-  if (!there) s[N - 1][3] = 0;
 #pragma unroll
   for (int r = 0; r < R; r++)
 #pragma unroll
@@ -72,29 +74,35 @@ __device__ __forceinline__ void add_mates_of(const double *const (&source)[N], b
 
 __device__ __forceinline__ double exchange(double v, int step) { return v + __shfl_xor_sync(ALL, v, step); }
 
-/* Sources [alone, filled): all groups go as often, as their lanes are of the same warps; those that have none left repeat the last with density zero. Two at a
- * time, whose sums are exchanged such that each half of a group goes on with one of them. */
+/* Sums over lanes that differ in bits below `half`, a power of two: without a loop, whose branches cost as much as the exchanges. */
+__device__ __forceinline__ double sum_below(double v, int half) {
+  if (half == 4) return exchange(exchange(v, 2), 1);
+  if (half == 8) return exchange(exchange(exchange(v, 4), 2), 1);
+  if (half == 16) return exchange(exchange(exchange(exchange(v, 8), 4), 2), 1);
+  return exchange(v, 1);
+}
+
+/* Sources [alone, filled): all groups go as often, as their lanes are of the same warps; behind the last there are some without a density. Two at a time, whose sums are
+ * exchanged such that each half of a group goes on with one of them. */
 template <int R>
 __device__ __forceinline__ void add_mates(const double *staged, double *back, int alone, int filled, const place &p, const double (&at)[R][3], const double (&density)[R], double (&sum)[R]) {
+  staged = fmm_held(staged), back = fmm_held(back);
   int first = alone + p.group;
-  const int half = p.lanes >> 1; /* first - p.group is the same for all */
-  const bool upper = p.lane & half;
+  const int half = p.lanes >> 1, end = filled + p.group; /* first - p.group is the same for all */
+  const bool upper = p.lane & half, keeps = (p.lane & (half - 1)) == 0;
+  double *own = back + (upper ? p.groups : 0);
 #pragma unroll 1
-  for (; first - p.group + p.groups < filled; first += 2 * p.groups) {
-    const int other = first + p.groups;
-    const bool there = other < filled;
+  for (; first + p.groups < end; first += 2 * p.groups) {
     double given[2];
-    add_mates_of<2, R>({staged + WIDTH * first, staged + WIDTH * (there ? other : filled - 1)}, there, at, density, sum, given);
-    double mine = (upper ? given[1] : given[0]) + __shfl_xor_sync(ALL, upper ? given[0] : given[1], half);
-    for (int step = half >> 1; step; step >>= 1) mine = exchange(mine, step);
-    if ((p.lane & (half - 1)) == 0 && (there || !upper)) back[upper ? other : first] = mine;
+    add_mates_of<2, R>({staged + WIDTH * first, staged + WIDTH * (first + p.groups)}, at, density, sum, given);
+    const double mine = sum_below((upper ? given[1] : given[0]) + __shfl_xor_sync(ALL, upper ? given[0] : given[1], half), half);
+    if (keeps) own[first] = mine;
   }
-  if (first - p.group < filled) {
-    const bool there = first < filled;
+  if (first < end) {
     double given[1];
-    add_mates_of<1, R>({staged + WIDTH * (there ? first : filled - 1)}, there, at, density, sum, given);
-    for (int step = half; step; step >>= 1) given[0] = exchange(given[0], step);
-    if (p.lane == 0 && there) back[first] = given[0];
+    add_mates_of<1, R>({staged + WIDTH * first}, at, density, sum, given);
+    const double all = sum_below(exchange(given[0], half), half);
+    if (p.lane == 0) back[first] = all;
   }
 }
 
@@ -127,6 +135,13 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
         __pipeline_memcpy_async(to + 3, a.density + begin + i, sizeof(double));
       }
     }
+    if (p.warp == 0) { /* where the last one is: nothing but the tile's own leaf, which comes first, lies where a target does */
+      static_assert(BEHIND == 32, "one a lane");
+      const int64_t last = __shfl_sync(ALL, mate.begin, chunk.mates - 1) + __shfl_sync(ALL, (int)mate.count, chunk.mates - 1) - 1;
+      double *to = staged + WIDTH * (chunk.filled + p.in_warp);
+      for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + k, a.at[k] + last, sizeof(double));
+      to[3] = 0;
+    }
     __pipeline_commit();
     __pipeline_wait_prior(0);
     __syncthreads();
@@ -158,8 +173,8 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
 }
 
 __global__ void __launch_bounds__(THREADS, 3) sum_both(const job a) {
-  __shared__ __align__(16) double staged[WIDTH * CHUNK], back[CHUNK];
-  static_assert(WARPS * 32 * FMM_BOTH_MOST <= WIDTH * CHUNK, "the warps' sums fit where sources were");
+  __shared__ __align__(16) double staged[WIDTH * ROOM], back[ROOM];
+  static_assert(WARPS * 32 * FMM_BOTH_MOST <= WIDTH * ROOM, "the warps' sums fit where sources were");
   const fmm_cuda_tile tile = a.tile[blockIdx.x];
   switch (tile.per_lane) {
     case 1: sum_tile<1>(a, tile, staged, back); break;

@@ -8,6 +8,7 @@
  * (pair_tight_cuda.cu) are done in double. */
 #include <cuda_pipeline.h>
 
+#include "kernels/held_cuda.h"
 #include "runtime/gpu/gpu_cuda.h"
 
 #define FMM_PAIR_INFO(name) static constexpr fmm_pair_info info_##name
@@ -99,6 +100,7 @@ __device__ __forceinline__ void add_pairs(const typename Acc::Real *staged, int 
                                           const typename Acc::Real *params, typename Acc::Real (*sum)[values_of(GRADIENT) * K]) {
   typedef typename Acc::Real Real;
   constexpr int WIDTH = width_of(K);
+  staged = fmm_held(staged);
 #pragma unroll(R <= 2 ? 4 : R <= 4 ? 2 : 1)
   for (int j = group; j < filled; j += groups) {
     const Real *source = staged + j * WIDTH;

@@ -10,7 +10,7 @@ enum { FMM_TILE_MOST = 10 /* targets a lane, where each has one value */ };
 #define FMM_TILE_TARGETS_A_LANE(values, points) ((values) == 1 ? ((points) ? FMM_TILE_MOST : 5) : (values) <= 4 ? 4 : 2)
 #define FMM_TILE_COLUMNS(values_a_column) (4 * (values_a_column) <= 8 ? 4 : 2 * (values_a_column) <= 8 ? 2 : 1)
 /* U in both directions of a pair (kernels/pair/pair_both_cuda.cu): sources that a tile stages at once. */
-enum { FMM_BOTH_CHUNK = 1024 };
+enum { FMM_BOTH_CHUNK = 992 };
 /* Sums between points and surfaces as lattices (kernels/pair/pair_lattice_cuda.cu): the orders that they serve, targets a lane, and boxes of W's lists that a lane takes before
  * another takes over. */
 enum { FMM_LATTICE_LEAST_ORDER = 3, FMM_LATTICE_MOST_ORDER = 8, FMM_LATTICE_TARGETS = 2, FMM_LATTICE_BOXES = 2 };

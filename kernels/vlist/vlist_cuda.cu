@@ -4,7 +4,8 @@
  *   products: a block takes one frequency and 256 parents, in windows of 256 ordered by which neighbours they have (gpu_tables.cu). For each of 26 directions
  *     the children of the neighbour times the 8 x 8 complex matrix of that direction, gathered from the 343 offsets, for eight parents at a time as one
  *     16x8x16 real product: [Re -Im; Im Re] [re; im]. Eight parents none of which has a neighbour there are passed over.
- * Layouts: spectrum[frequency in slab][column * components + component][slot][child], slot: parent that is a source, the last one empty;
+ * Layouts: spectrum[frequency in slab][column * components + component][slot][child], slot: parent that is a source, the last one empty (in double, children of slots of colour 1 as in
+ * vlist_windows.h);
  * product[..][..][row][child]; (re, im) as C: double2, or float2 where the phase is in single precision (arithmetic is double all the same). */
 #include "kernels/mma_cuda.h"
 #include "kernels/vlist/vlist_transform_cuda.h"
@@ -33,17 +34,16 @@ struct fragment;
 template <>
 struct fragment<double2> {
   static __device__ __forceinline__ int child(int t, int i) { return t + 4 * i; }
-  static __device__ __forceinline__ void load(const double2 *x, int slot, int t, double (&b)[4]) {
-    const double2 *from = x + (int64_t)slot * 8 + t;
-    double2 first = from[0], second = from[4];
+  static __device__ __forceinline__ void load(const double2 *x, int place /* of octant 0 */, int t, double (&b)[4]) {
+    double2 first = x[place + t], second = x[(place ^ 4) + t];
     b[0] = first.x, b[1] = first.y, b[2] = second.x, b[3] = second.y;
   }
 };
 template <>
 struct fragment<float2> {
   static __device__ __forceinline__ int child(int t, int i) { return 2 * t + i; }
-  static __device__ __forceinline__ void load(const float2 *x, int slot, int t, double (&b)[4]) {
-    float4 v = ((const float4 *)x)[(int64_t)slot * 4 + t];
+  static __device__ __forceinline__ void load(const float2 *x, int place, int t, double (&b)[4]) {
+    float4 v = ((const float4 *)x)[place / 2 + t];
     b[0] = v.x, b[1] = v.y, b[2] = v.z, b[3] = v.w;
   }
 };
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(WARPS * 32, 3) multiply(const products a) {
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, E = a.components;
   const int column = blockIdx.z / E, out = blockIdx.z % E;
   const int64_t position = a.first_position + ((int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5)) * GROUPS * 8 + lane; /* GROUPS * 8 == 32: a lane looks up one row */
-  const int row = a.row[position], empty = (int)a.slots - 1;
+  const int row = a.row[position], empty = ((int)a.slots - 1) * 8;
   const bool wanted = row >= a.begin && row < a.end;
   const bool idle = !__any_sync(0xffffffffu, wanted);
   double sum[GROUPS][4] = {};

@@ -22,7 +22,7 @@ fmm_vlist_gpu_work fmm_vlist_gpu_work_of(const fmm_count_case *what) {
 static void add_window(const fmm_tree *tree, const fmm_rows *v, const fmm_vlist_gpu_work *w, double blocks, int64_t begin, int64_t end, fmm_work level[FMM_MAX_LEVELS]) {
   uint64_t key[FMM_V_WINDOW];
   double flops[FMM_MAX_LEVELS] = {0};
-  fmm_vlist_order_window(v, begin, end, key);
+  fmm_vlist_order_window(tree, v, begin, end, key);
   for (int64_t n = 0; n < end - begin; n += FMM_V_TOGETHER) {
     uint64_t any = 0;
     for (int64_t i = n; i < n + FMM_V_TOGETHER && i < end - begin; i++) any |= key[i] >> FMM_V_DIRECTION_BIT;

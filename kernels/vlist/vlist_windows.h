@@ -5,11 +5,15 @@
 #define FMM_VLIST_WINDOWS_H
 #include "runtime/lists.h"
 
-enum { FMM_V_WINDOW = 256, FMM_V_TOGETHER = 8 /* rows of one product */, FMM_V_A_WARP = 32 /* windows hold a multiple */, FMM_V_DIRECTION_BIT = 16 };
+enum { FMM_V_WINDOW = 256, FMM_V_TOGETHER = 8 /* rows of one product */, FMM_V_A_WARP = 32 /* windows hold a multiple */, FMM_V_COLOUR_BIT = 15, FMM_V_DIRECTION_BIT = 16 };
 
-/* Rows [begin, end), at most a window, in order: key[n] = mask of row n's directions << FMM_V_DIRECTION_BIT | the row's place after `begin`. Rows of
- * equal masks stay in their order while they are in one group. */
-void fmm_vlist_order_window(const fmm_rows *v, int64_t begin, int64_t end, uint64_t key[FMM_V_WINDOW]);
+/* Colour of a box as on a chessboard: two boxes of one level that differ in it have neighbours that differ, whatever the direction. Children of boxes of colour 1 stand in the
+ * spectra with the halves z = 0 and z = 1 exchanged, so that what is read for two rows of different colour lies in different banks of the first cache. */
+static inline int fmm_vlist_colour(const fmm_tree *tree, int32_t box) { return __builtin_popcount(tree->octant[box]) & 1; }
+
+/* Rows [begin, end), at most a window, in order: key[n] = mask of row n's directions << FMM_V_DIRECTION_BIT | its colour << FMM_V_COLOUR_BIT | the row's place after `begin`.
+ * In a group the colours take turns as far as there are both; rows of equal masks and colours stay in their order. */
+void fmm_vlist_order_window(const fmm_tree *tree, const fmm_rows *v, int64_t begin, int64_t end, uint64_t key[FMM_V_WINDOW]);
 /* End of the rows from `begin` on that share one set of operators: all, or those of begin's level. */
 int64_t fmm_vlist_operators_end(const fmm_tree *tree, const fmm_rows *v, int64_t begin, int same_operators);
 #endif

@@ -233,10 +233,10 @@ struct fmm_gpu_plan {
 
   /* V */
   int64_t v_rows, v_slots;
-  int32_t *d_slot_child, *d_row_child; /* 8 a slot or row: box or -1; slot v_slots is empty */
+  int32_t *d_slot_child, *d_row_child; /* 8 a slot or row: box or -1; slot v_slots is empty; slots of colour 1 (vlist_windows.h) begin with octant 4 */
   int64_t v_positions;               /* rows in the products' order: by windows of FMM_V_WINDOW rows, in each by which neighbours there are */
   int32_t *d_v_row;                  /* row of a position, -1: none */
-  int32_t *d_neighbor;               /* [26][v_positions] slot */
+  int32_t *d_neighbor;               /* [26][v_positions] place of the neighbour's octant 0: 8 a slot, 4 where it begins with octant 4 */
   int n_v_groups;
   struct { int64_t begin, end, first_window; int level; } v_group[FMM_MAX_LEVELS]; /* rows of one operator set */
   int v_single;                      /* spectra in float */

@@ -292,13 +292,16 @@ fmm_status build_columns(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tr
   return FMM_OK;
 }
 
-void list_children(const fmm_tree *tree, int32_t box, int targets, int32_t child[8]) {
+/* Those that have points, octant o at o ^ turned. */
+void list_children(const fmm_tree *tree, int32_t box, int targets, int turned, int32_t child[8]) {
   for (int o = 0; o < 8; o++) child[o] = -1;
   for (int i = 0; i < tree->n_children[box]; i++) {
     int32_t c = tree->first_child[box] + i;
-    if (targets ? has_targets(tree, c) : has_sources(tree, c)) child[tree->octant[c]] = c;
+    if (targets ? has_targets(tree, c) : has_sources(tree, c)) child[tree->octant[c] ^ turned] = c;
   }
 }
+/* What is added to the places of octants in a source's slot, as bits: in double, of which two slots read by eight lanes would else lie in the same banks. */
+int turned(const fmm_gpu_plan *p, const fmm_tree *tree, int32_t box) { return p->v_single ? 0 : 4 * fmm_vlist_colour(tree, box); }
 
 /* Rows of one operator set: all, or a level's; each starts a window of its own. */
 void group_v(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *v) {
@@ -314,19 +317,19 @@ void group_v(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *v) {
 }
 
 /* A window's rows in their order, and their neighbours. */
-void order_window(const fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_rows *v, const int32_t *slot, int64_t window) {
+void order_window(const fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, const fmm_rows *v, const int32_t *slot, int64_t window) {
   int group = 0;
   while (group + 1 < p->n_v_groups && p->v_group[group + 1].first_window <= window) group++;
   const int64_t begin = p->v_group[group].begin + (window - p->v_group[group].first_window) * FMM_V_WINDOW, position = window * FMM_V_WINDOW;
   const int64_t end = begin + FMM_V_WINDOW < p->v_group[group].end ? begin + FMM_V_WINDOW : p->v_group[group].end;
   uint64_t key[FMM_V_WINDOW];
-  fmm_vlist_order_window(v, begin, end, key);
+  fmm_vlist_order_window(tree, v, begin, end, key);
   for (int64_t n = 0; n < end - begin; n++) {
     int64_t r = begin + (int64_t)(key[n] & (FMM_V_WINDOW - 1));
     t->v_row[position + n] = (int32_t)r;
     for (int64_t i = v->offset[r]; i < v->offset[r + 1]; i++) {
       int d = v->direction[i] < 13 ? v->direction[i] : v->direction[i] - 1;
-      t->neighbor[d * p->v_positions + position + n] = slot[v->entry[i]];
+      t->neighbor[d * p->v_positions + position + n] = slot[v->entry[i]] * 8 | turned(p, tree, v->entry[i]);
     }
   }
 }
@@ -341,16 +344,16 @@ fmm_status build_v(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, co
   FMM_CHECK(FMM_ALLOCATE(&t->slot_child, 8 * (p->v_slots + 1), "V source children"));
   FMM_CHECK(FMM_ALLOCATE(&t->row_child, 8 * p->v_rows, "V target children"));
   for (int32_t b = 0; b < tree->n_boxes; b++)
-    if (slot[b]) list_children(tree, b, 0, t->slot_child + 8 * (int64_t)next), slot[b] = next++;
+    if (slot[b]) list_children(tree, b, 0, turned(p, tree, b), t->slot_child + 8 * (int64_t)next), slot[b] = next++;
   for (int o = 0; o < 8; o++) t->slot_child[8 * (int64_t)next + o] = -1;
   group_v(p, tree, v);
   FMM_CHECK(FMM_ALLOCATE(&t->v_row, p->v_positions, "V rows in order"));
   FMM_CHECK(FMM_ALLOCATE(&t->neighbor, 26 * p->v_positions, "V neighbours"));
   for (int64_t i = 0; i < p->v_positions; i++) t->v_row[i] = -1;
-  for (int64_t i = 0; i < 26 * p->v_positions; i++) t->neighbor[i] = next;
-  for (int64_t r = 0; r < p->v_rows; r++) list_children(tree, v->row[r], 1, t->row_child + 8 * r);
+  for (int64_t i = 0; i < 26 * p->v_positions; i++) t->neighbor[i] = 8 * next;
+  for (int64_t r = 0; r < p->v_rows; r++) list_children(tree, v->row[r], 1, 0, t->row_child + 8 * r);
 #pragma omp taskloop num_tasks(fmm_task_count(p->v_positions / FMM_V_WINDOW, 1))
-  for (int64_t w = 0; w < p->v_positions / FMM_V_WINDOW; w++) order_window(p, t, v, slot, w);
+  for (int64_t w = 0; w < p->v_positions / FMM_V_WINDOW; w++) order_window(p, t, tree, v, slot, w);
 done:
   FMM_FREE(&slot);
   return status;

@@ -175,12 +175,37 @@ static void direct_sums_on_a_gpu_are_one_leaf_of_many_tiles(void **state) {
 static void rows_of_a_window_are_ordered_by_their_neighbours(void **state) {
   const int64_t offset[5] = {0, 2, 3, 5, 6};
   const uint8_t direction[6] = {3, 1, 2, 1, 3, 2};
-  const fmm_rows v = {.n_rows = 4, .n_entries = 6, .offset = (int64_t *)(uintptr_t)offset, .direction = (uint8_t *)(uintptr_t)direction};
+  fmm_rows v = {.n_rows = 4, .n_entries = 6, .offset = (int64_t *)(uintptr_t)offset, .direction = (uint8_t *)(uintptr_t)direction};
+  const int32_t box[4] = {1, 2, 3, 4};
+  uint8_t octant[5] = {0};
+  const fmm_tree tree = {.n_boxes = 5, .octant = octant};
+  v.row = (int32_t *)(uintptr_t)box;
   uint64_t key[FMM_V_WINDOW];
-  fmm_vlist_order_window(&v, 0, 4, key);
+  fmm_vlist_order_window(&tree, &v, 0, 4, key);
   const int64_t row[4] = {1, 3, 0, 2};
   const uint64_t mask[4] = {1 << 2, 1 << 2, 1 << 1 | 1 << 3, 1 << 1 | 1 << 3};
   for (int n = 0; n < 4; n++) assert_true((int64_t)(key[n] & (FMM_V_WINDOW - 1)) == row[n] && key[n] >> FMM_V_DIRECTION_BIT == mask[n]);
+}
+
+/* Of rows with the same neighbours, colours take turns; where one has more, its rows come last. */
+static void colours_of_a_window_take_turns(void **state) {
+  enum { ROWS = 11, SEVEN = 7 /* of colour 0 */ };
+  int64_t offset[ROWS + 1];
+  int32_t box[ROWS];
+  uint8_t octant[ROWS], direction[ROWS] = {0}; /* rows 0 .. 6 of colour 0: octants with an even number of bits */
+  static const uint8_t even[SEVEN] = {0, 3, 5, 6, 0, 3, 5}, odd[ROWS - SEVEN] = {1, 2, 4, 7};
+  for (int r = 0; r <= ROWS; r++) offset[r] = r;
+  for (int r = 0; r < ROWS; r++) box[r] = r, octant[r] = r < SEVEN ? even[r] : odd[r - SEVEN];
+  const fmm_rows v = {.n_rows = ROWS, .n_entries = ROWS, .row = box, .offset = offset, .direction = direction};
+  const fmm_tree tree = {.n_boxes = ROWS, .octant = octant};
+  uint64_t key[FMM_V_WINDOW];
+  fmm_vlist_order_window(&tree, &v, 0, ROWS, key);
+  const int64_t row[ROWS] = {0, 7, 1, 8, 2, 9, 3, 10, 4, 5, 6}; /* a group of eight, and three that are left */
+  for (int n = 0; n < ROWS; n++) {
+    assert_int_equal(key[n] & (FMM_V_WINDOW - 1), row[n]);
+    assert_int_equal(key[n] >> FMM_V_COLOUR_BIT & 1, row[n] >= SEVEN);
+    assert_int_equal(key[n] >> FMM_V_DIRECTION_BIT, 1);
+  }
 }
 
 static void columns_components_and_gradients_enter_each_term(void **state) {
@@ -281,7 +306,7 @@ int main(void) {
                                      cmocka_unit_test(the_gpus_form_counts_parents_groups_and_dense_operators),
       cmocka_unit_test(the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them),
       cmocka_unit_test(direct_sums_on_a_gpu_are_one_leaf_of_many_tiles),
-                                     cmocka_unit_test(rows_of_a_window_are_ordered_by_their_neighbours),
+                                     cmocka_unit_test(rows_of_a_window_are_ordered_by_their_neighbours), cmocka_unit_test(colours_of_a_window_take_turns),
                                      cmocka_unit_test(columns_components_and_gradients_enter_each_term),
                                      cmocka_unit_test(boxes_without_sources_or_targets_count_nothing),
                                      cmocka_unit_test(share_that_is_too_tight_is_near_the_measured),

@@ -1,0 +1,13 @@
+/* Addresses in shared memory that stay in registers. Where an array lies there depends on the block's place in its cluster, and the compiler (CUDA 13) finds it out again wherever the array is
+ * used, in innermost loops too: a special register is read, for some twenty cycles, before the first value can be.
+ * Where a loop's first instructions are loads from there, it is worth a register. */
+#ifndef FMM_HELD_CUDA_H
+#define FMM_HELD_CUDA_H
+
+template <typename T>
+static __device__ __forceinline__ T *fmm_held(T *shared) {
+  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
+  asm volatile("" : "+r"(at));
+  return (T *)__cvta_shared_to_generic(at);
+}
+#endif
