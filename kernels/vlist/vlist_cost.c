@@ -41,7 +41,8 @@ int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes) {
   return (int64_t)fmax(32, fmin(4096, floor(most_bytes / (3 * group_bytes(what, real_bytes)))));
 }
 
-/* At most: with as many groups as parents, and as many source parents as a slab has groups. */
+/* Before slabs are cut: with as many groups as parents, and as many source parents as a slab has groups. More only where the slab with the most sources is not that with the most
+ * targets; scratch is left out. */
 double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, int threads) {
   double rows = (double)fmm_vlist_slab_rows(what, real_bytes), sources = fmin(3 * rows, n_parents);
   double channels = (double)what->n_columns * what->pair->equivalent_components, components = what->pair->equivalent_components;

@@ -108,11 +108,12 @@ done:
   return status;
 }
 
-/* What reserve took, near enough: see vlist_cost.c. */
 static size_t bytes(const fmm_state *state) {
   const workspace *w = state->workspace[FMM_PHASE_VLIST];
-  fmm_count_case what = case_of(state);
-  return (size_t)fmm_vlist_workspace_bytes(&what, w->kernels->real_bytes, state->lists->v.n_rows, state->threads) + fmm_vlist_slabs_bytes(&w->slabs) + (size_t)state->tree->n_boxes;
+  const void *const array[] = {w, w->shape.row_first, w->shape.row_count, w->shape.cosine, w->shape.sine, w->covered, w->source_points, w->target_points, w->source_spectra, w->target_spectra, w->threads};
+  size_t sum = fmm_vlist_slabs_bytes(&w->slabs);
+  for (size_t i = 0; i < sizeof array / sizeof *array; i++) sum += fmm_memory_bytes(array[i]);
+  return sum;
 }
 
 /* ---- one slab, called by every thread of the team ---- */

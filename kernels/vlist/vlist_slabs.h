@@ -38,6 +38,7 @@ typedef struct fmm_vlist_slabs {
 /* A slab has at most most_groups, sources' and targets' together, and at most most_sources, but at least a row. one_level: its rows are of one level. */
 typedef struct fmm_vlist_limits { int64_t most_groups, most_sources; int one_level; } fmm_vlist_limits;
 
+/* Every row has a child with targets, every source that it names one with sources: the V list has no others (runtime/lists.h). */
 fmm_status fmm_vlist_slabs_create(fmm_vlist_slabs *slabs, const fmm_tree *tree, const fmm_rows *v, const fmm_vlist_limits *limits);
 void fmm_vlist_slabs_free(fmm_vlist_slabs *slabs);
 size_t fmm_vlist_slabs_bytes(const fmm_vlist_slabs *slabs);

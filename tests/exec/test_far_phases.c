@@ -5,6 +5,9 @@
 #include "far_scene.h"
 #include "kernels/simd.h"
 #include "kernels/vlist/vlist_kernels.h"
+#include "runtime/counts.h"
+
+extern const fmm_pair_info fmm_info_laplace;
 
 enum { ARRAYS = 3 };
 typedef struct snapshot { double *value[ARRAYS]; int64_t n[ARRAYS]; } snapshot;
@@ -86,18 +89,21 @@ static void single_precision_vlist_matches_to_single_rounding(void **state) {
           2e-5, 1);
 }
 
-static void bits_do_not_depend_on_threads_or_on_how_rows_are_split(void **state) {
+static void assert_bits_do_not_depend_on_threads_or_cuts(const far_scene_options *options, int64_t least_rows) {
   far_scene s;
   snapshot one = {.n = {0}}, three = {.n = {0}};
-  assert_ok(far_scene_create(&s, &(far_scene_options){.distribution = "ellipsoid", .densities = "signed", .pair = "laplace", .n = 3000, .leaf_size = 12,
-                                                      .order = 4, .columns = 1, .gradient = 1, .threads = 1, .tolerance = 1e-14}));
+  assert_ok(far_scene_create(&s, options));
   run_far(&s, optimised, &one);
   s.state.threads = 3;
   run_far(&s, optimised, &three);
   for (int i = 0; i < ARRAYS; i++) assert_memory_equal(one.value[i], three.value[i], (size_t)one.n[i] * sizeof(double));
   int64_t rows = s.lists.v.n_rows, cut[] = {0, 1, rows / 3, rows / 3 + 1, rows / 3 + 2, rows - 5, rows};
   const int parts = sizeof cut / sizeof *cut - 1;
+  assert_true(rows >= least_rows);
+  const size_t before = fmm_memory_now();
   assert_ok(fmm_vlist_cpu.reserve(&s.state));
+  const size_t held = fmm_memory_now() - before;
+  assert_int_equal(fmm_vlist_cpu.bytes(&s.state), held);
   for (int backwards = 0; backwards < 2; backwards++) { /* boxes of parts have their group's lanes beside those of other parts */
     memset(s.state.down_check, 77, (size_t)one.n[1] * sizeof(double));
     for (int i = 0; i < parts; i++) assert_ok(fmm_vlist_cpu.run(&s.state, cut[backwards ? parts - 1 - i : i], cut[(backwards ? parts - 1 - i : i) + 1]));
@@ -107,6 +113,15 @@ static void bits_do_not_depend_on_threads_or_on_how_rows_are_split(void **state)
   free_snapshot(&one);
   free_snapshot(&three);
   far_scene_free(&s);
+}
+
+static void bits_do_not_depend_on_threads_or_on_how_rows_are_split(void **state) {
+  far_scene_options options = {.distribution = "ellipsoid", .densities = "signed", .pair = "laplace", .n = 3000, .leaf_size = 12, .order = 4, .columns = 1, .gradient = 1, .threads = 1, .tolerance = 1e-14};
+  assert_bits_do_not_depend_on_threads_or_cuts(&options, 6);
+  /* Several slabs, since many columns make them short: three times so many groups each, of sources and targets together. */
+  options.leaf_size = 2, options.order = 3, options.columns = 64, options.gradient = 0;
+  const fmm_count_case what = {.pair = &fmm_info_laplace, .order = options.order, .n_columns = options.columns};
+  assert_bits_do_not_depend_on_threads_or_cuts(&options, 3 * fmm_vlist_slab_rows(&what, sizeof(double)));
 }
 
 /* Orders and bounds: the far-field error that far_field_error.c measures for the order (test_operators), twice that for the worst placement. */
