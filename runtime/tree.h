@@ -64,6 +64,13 @@ typedef struct fmm_tree_options { int leaf_size; double root_scale; } fmm_tree_o
 
 /* Half the side of a box of this level, scaled coordinates. */
 static inline double fmm_half_width(const fmm_tree *tree, int level) { return tree->root_side / (double)((int64_t)2 << level); }
+/* Octants (bit mask) of a box's children that have points in [begin, end): tree->source_begin, source_end or those of targets. */
+static inline unsigned fmm_children_with_points(const fmm_tree *tree, int32_t box, const int64_t *begin, const int64_t *end) {
+  unsigned octants = 0;
+  for (int32_t c = tree->first_child[box]; c < tree->first_child[box] + tree->n_children[box]; c++)
+    if (end[c] > begin[c]) octants |= 1u << tree->octant[c];
+  return octants;
+}
 
 /* Builds the tree. sources n_sources x 3 row-major; targets NULL: same as sources. Parallel and independent of the number of
  * threads. FMM_ERR_INPUT names the first row with a coordinate that is not finite. Release with fmm_tree_free. */

@@ -50,14 +50,6 @@ double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, 
   return fmin(3 * rows, 2 * n_parents) * group_bytes(what, real_bytes) + threads * expanded * (sources * channels + 27 * components * components);
 }
 
-/* Octants (bit mask) of a box's children that have points in [begin, end). */
-static unsigned children_mask(const fmm_tree *tree, int32_t box, const int64_t *begin, const int64_t *end) {
-  unsigned mask = 0;
-  for (int32_t c = tree->first_child[box]; c < tree->first_child[box] + tree->n_children[box]; c++)
-    if (end[c] > begin[c]) mask |= 1u << tree->octant[c];
-  return mask;
-}
-
 /* far[direction][t]: octants s of the neighbour in that direction that are not adjacent to octant t; d = 2 (Q - P) + s - t. */
 static void fill_far(unsigned char far[27][8]) {
   for (int direction = 0; direction < 27; direction++)
@@ -105,7 +97,7 @@ fmm_status fmm_vlist_cost(const fmm_tree *tree, const fmm_lists *lists, const fm
   fill_far(far);
   FMM_TRY(FMM_ALLOCATE(&marks, tree->n_boxes, "marks of V boxes"));
   for (int32_t box = 0; box < tree->n_boxes; box++)
-    marks[box] = (box_marks){(uint8_t)children_mask(tree, box, tree->source_begin, tree->source_end), (uint8_t)children_mask(tree, box, tree->target_begin, tree->target_end), 0};
+    marks[box] = (box_marks){(uint8_t)fmm_children_with_points(tree, box, tree->source_begin, tree->source_end), (uint8_t)fmm_children_with_points(tree, box, tree->target_begin, tree->target_end), 0};
   for (int32_t r = 0; r < lists->v.n_rows; r++) {
     fmm_work *work = &level[tree->level[lists->v.row[r]] + 1];
     row_count count = count_row(&lists->v, r, far, marks);

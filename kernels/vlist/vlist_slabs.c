@@ -34,16 +34,8 @@ static fmm_vlist_place place_children(packer *p, unsigned children) {
   return place;
 }
 
-/* Octants of the parent's children that have points in [begin, end). */
-static unsigned octants_of(const fmm_tree *tree, int32_t parent, const int64_t *begin, const int64_t *end) {
-  unsigned octants = 0;
-  for (int32_t c = tree->first_child[parent]; c < tree->first_child[parent] + tree->n_children[parent]; c++)
-    if (end[c] > begin[c]) octants |= 1u << tree->octant[c];
-  return octants;
-}
-
-static unsigned source_octants(const fmm_tree *tree, int32_t parent) { return octants_of(tree, parent, tree->source_begin, tree->source_end); }
-static unsigned target_octants(const fmm_tree *tree, int32_t parent) { return octants_of(tree, parent, tree->target_begin, tree->target_end); }
+static unsigned source_octants(const fmm_tree *tree, int32_t parent) { return fmm_children_with_points(tree, parent, tree->source_begin, tree->source_end); }
+static unsigned target_octants(const fmm_tree *tree, int32_t parent) { return fmm_children_with_points(tree, parent, tree->target_begin, tree->target_end); }
 
 typedef struct cut {
   const fmm_tree *tree;
