@@ -10,4 +10,15 @@ static __device__ __forceinline__ T *fmm_held(T *shared) {
   asm volatile("" : "+r"(at));
   return (T *)__cvta_shared_to_generic(at);
 }
+
+/* N values, an even number, from shared memory by twos: that they lie at a multiple of 16 bytes the compiler cannot know of a held address. */
+template <int N>
+static __device__ __forceinline__ void fmm_take(const double *from, double (&to)[N]) {
+  static_assert(N % 2 == 0, "vectors of two");
+#pragma unroll
+  for (int k = 0; k < N; k += 2) {
+    const double2 v = *(const double2 *)(from + k);
+    to[k] = v.x, to[k + 1] = v.y;
+  }
+}
 #endif

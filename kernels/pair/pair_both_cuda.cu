@@ -1,7 +1,8 @@
 /* U on the GPU for 1/r in double with one Newton step: the sums of two leaves onto one another made together, so that both share distance and root, which are nine of a
- * pair's ten operations. As in pair_cuda.cu a block of 128 threads takes a tile, each group of lanes holds all of the tile's targets in registers (here with their densities),
- * and sources are staged in shared memory and dealt to the groups. What a lane's targets give to a source is summed over the lanes of the group by shuffles, kept in shared memory until
- * the chunk is done and then written to the place that this tile has among the parts of the sources' leaf (runtime/gpu/gpu_both.cu), which another launch adds in their order.
+ * pair's ten operations. A block of 128 threads takes a tile, whose targets lie in shared memory with their densities; each group of lanes sums onto all of them, several a lane in
+ * registers, and sources, staged in shared memory too, are dealt to the groups, four at a time. Four blocks are on a multiprocessor: with targets in registers there would be three.
+ * What a lane's targets give to a source is summed over the lanes of the group by shuffles, kept in shared memory until the chunk is done and then written to the place that this tile
+ * has among the parts of the sources' leaf (runtime/gpu/gpu_both.cu), which another launch adds in their order.
  * The leaf itself, and sources that have not the tile's leaf in their list, are summed onto the tile alone. Bits depend on the tree only: of rows in parts, tiles of other rows make
  * again what they give to the rows that are asked for. Roots are twice their value (root_cuda.h), and sums halved at the end. */
 #include <cuda_pipeline.h>
@@ -11,13 +12,19 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { WARPS = 4, THREADS = 32 * WARPS, WIDTH = 4 /* values staged of a source: coordinates and density */,
-       BEHIND = THREADS / 4 /* sources of no density behind the last: one a group, which has four lanes or more */ };
+enum { WARPS = 4, THREADS = 32 * WARPS, BLOCKS = 4 /* a multiprocessor */, WIDTH = 4 /* values staged of a source: coordinates and density */,
+       BEHIND = THREADS / 4 /* sources of no density behind the last: one a group, which has four lanes or more */,
+       MOST_PIECES = 65535 /* blocks of a grid in y */, TARGETS = 64 /* double2 of a lane's target: x and y for 32 lanes, z and density */ };
 constexpr int ROOM = (int)FMM_BOTH_CHUNK + BEHIND;
 constexpr unsigned ALL = 0xffffffffu;
 
+/* A block's shared memory. back: what the tile gives to each source. */
+struct staged {
+  double source[WIDTH * ROOM], back[ROOM];
+  double2 target[TARGETS * FMM_BOTH_MOST];
+};
+
 struct job {
-  const fmm_cuda_tile *tile;
   const fmm_cuda_chunk *chunk;
   const fmm_cuda_mate *mate;
   const double *at[3], *density;
@@ -41,120 +48,153 @@ __device__ __forceinline__ double square_of(const double (&at)[3], double x, dou
   return fma(dz, dz, fma(dy, dy, dx * dx));
 }
 
+/* The lane's r-th target: coordinates, and density. */
+__device__ __forceinline__ double take_target(const double2 *target, int r, double (&at)[3]) {
+  const double2 xy = target[TARGETS * r], zq = target[TARGETS * r + 32];
+  at[0] = xy.x, at[1] = xy.y, at[2] = zq.x;
+  return zq.y;
+}
+
 template <bool TINY, int R>
-__device__ __forceinline__ void add_alone(const double *staged, int alone, const place &p, const double (&at)[R][3], double (&sum)[R]) {
-#pragma unroll(R <= 2 ? 4 : R <= 4 ? 2 : 1)
+__device__ __forceinline__ void add_alone(const double *source, const double2 *target, int alone, const place &p, double (&sum)[R]) {
+  target += p.lane;
+#pragma unroll 1
   for (int j = p.group; j < alone; j += p.groups) {
-    const double *s = staged + WIDTH * j;
-    double x = s[0], y = s[1], z = s[2], q = s[3];
+    double s[WIDTH], at[3];
+    fmm_take(source + WIDTH * j, s);
 #pragma unroll
-    for (int r = 0; r < R; r++) sum[r] = fma(q, guarded_root<TINY>(square_of(at[r], x, y, z)), sum[r]);
+    for (int r = 0; r < R; r++) {
+      take_target(target, r, at);
+      sum[r] = fma(s[3], guarded_root<TINY>(square_of(at, s[0], s[1], s[2])), sum[r]);
+    }
   }
 }
 
 /* N sources at once and the lane's targets; given[n]: what these give to source n. */
 template <int N, int R>
-__device__ __forceinline__ void add_mates_of(const double *const (&source)[N], const double (&at)[R][3], const double (&density)[R], double (&sum)[R], double (&given)[N]) {
-  double s[N][WIDTH];
+__device__ __forceinline__ void add_mates_of(const double *const (&source)[N], const double2 *target, double (&sum)[R], double (&given)[N]) {
+  double s[N][WIDTH], at[3];
 #pragma unroll
-  for (int n = 0; n < N; n++) {
+  for (int n = 0; n < N; n++) fmm_take(source[n], s[n]), given[n] = 0;
 #pragma unroll
-    for (int k = 0; k < WIDTH; k++) s[n][k] = source[n][k];
-    given[n] = 0;
-  }
-#pragma unroll
-  for (int r = 0; r < R; r++)
+  for (int r = 0; r < R; r++) {
+    const double density = take_target(target, r, at);
 #pragma unroll
     for (int n = 0; n < N; n++) {
-      double r2 = square_of(at[r], s[n][0], s[n][1], s[n][2]), root = fmm_rsqrt_newton_twice(r2, fmm_rsqrt_seed(r2));
+      double r2 = square_of(at, s[n][0], s[n][1], s[n][2]), root = fmm_rsqrt_newton_twice(r2, fmm_rsqrt_seed(r2));
       sum[r] = fma(s[n][3], root, sum[r]);
-      given[n] = fma(density[r], root, given[n]);
+      given[n] = fma(density, root, given[n]);
     }
+  }
 }
 
 __device__ __forceinline__ double exchange(double v, int step) { return v + __shfl_xor_sync(ALL, v, step); }
 
-/* Sums over lanes that differ in bits below `half`, a power of two: without a loop, whose branches cost as much as the exchanges. */
+/* Sums over lanes that differ in bits below `half`, a power of two to 16: without a loop, whose branches cost as much as the exchanges. */
 __device__ __forceinline__ double sum_below(double v, int half) {
+  if (half == 2) return exchange(v, 1);
   if (half == 4) return exchange(exchange(v, 2), 1);
+  if (half == 1) return v;
   if (half == 8) return exchange(exchange(exchange(v, 4), 2), 1);
-  if (half == 16) return exchange(exchange(exchange(exchange(v, 8), 4), 2), 1);
-  return exchange(v, 1);
+  return exchange(exchange(exchange(exchange(v, 8), 4), 2), 1);
 }
 
-/* Sources [alone, filled): all groups go as often, as their lanes are of the same warps; behind the last there are some without a density. Two at a time, whose sums are
- * exchanged such that each half of a group goes on with one of them. */
+/* Of two sums over lanes those that differ in `half` too: the upper lanes go on with the second. */
+__device__ __forceinline__ double halve(double first, double second, bool upper, int half) {
+  return (upper ? second : first) + __shfl_xor_sync(ALL, upper ? first : second, half);
+}
+
+/* Sources [alone, filled): all groups go as often, as their lanes are of the same warps; behind the last there are some without a density. Four at a time, whose sums are
+ * exchanged such that each quarter of a group goes on with one of them. */
 template <int R>
-__device__ __forceinline__ void add_mates(const double *staged, double *back, int alone, int filled, const place &p, const double (&at)[R][3], const double (&density)[R], double (&sum)[R]) {
-  staged = fmm_held(staged), back = fmm_held(back);
+__device__ __forceinline__ void add_mates(const double *source, double *back, const double2 *target, int alone, int filled, const place &p, double (&sum)[R]) {
+  source = fmm_held(source), back = fmm_held(back), target = fmm_held(target + p.lane);
   int first = alone + p.group;
-  const int half = p.lanes >> 1, end = filled + p.group; /* first - p.group is the same for all */
-  const bool upper = p.lane & half, keeps = (p.lane & (half - 1)) == 0;
-  double *own = back + (upper ? p.groups : 0);
+  const int half = p.lanes >> 1, quarter = p.lanes >> 2, end = filled + p.group; /* first - p.group is the same for all */
+  const bool upper = p.lane & half, second = p.lane & quarter, keeps = (p.lane & (quarter - 1)) == 0;
+  double *own = back + ((upper ? 2 : 0) + (second ? 1 : 0)) * p.groups;
 #pragma unroll 1
-  for (; first + p.groups < end; first += 2 * p.groups) {
-    double given[2];
-    add_mates_of<2, R>({staged + WIDTH * first, staged + WIDTH * (first + p.groups)}, at, density, sum, given);
-    const double mine = sum_below((upper ? given[1] : given[0]) + __shfl_xor_sync(ALL, upper ? given[0] : given[1], half), half);
+  for (; first + 3 * p.groups < end; first += 4 * p.groups) {
+    double given[4];
+    const double *s = source + WIDTH * first;
+    const int next = WIDTH * p.groups;
+    add_mates_of<4, R>({s, s + next, s + 2 * next, s + 3 * next}, target, sum, given);
+    const double mine = sum_below(halve(halve(given[0], given[2], upper, half), halve(given[1], given[3], upper, half), second, quarter), quarter);
     if (keeps) own[first] = mine;
   }
-  if (first < end) {
+#pragma unroll 1
+  for (; first < end; first += p.groups) {
     double given[1];
-    add_mates_of<1, R>({staged + WIDTH * first}, at, density, sum, given);
+    add_mates_of<1, R>({source + WIDTH * first}, target, sum, given);
     const double all = sum_below(exchange(given[0], half), half);
     if (p.lane == 0) back[first] = all;
   }
 }
 
-template <int R>
-__device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile, double *staged, double *back) {
-  const int lanes = 1 << tile.lanes_log2;
-  const place p = {lanes, (int)threadIdx.x & (lanes - 1), (int)threadIdx.x >> tile.lanes_log2, THREADS >> tile.lanes_log2, (int)threadIdx.x >> 5, (int)threadIdx.x & 31};
-  const bool wanted = tile.slot >= a.row_begin && tile.slot < a.row_end, tiny = *a.tiny;
-  double at[R][3], density[R], sum[R] = {};
-#pragma unroll
-  for (int r = 0; r < R; r++) {
-    int i = p.lane + r * lanes;
-    int64_t j = tile.target_begin + min(i, tile.target_count - 1);
-    for (int k = 0; k < 3; k++) at[r][k] = a.at[k][j];
-    density[r] = i < tile.target_count ? a.density[j] : 0;
+/* The tile's targets, those behind the last without a density. */
+__device__ __forceinline__ void stage_targets(const job &a, const fmm_cuda_chunk &chunk, double2 *target) {
+  const int lanes = 1 << chunk.lanes_log2;
+  for (int i = threadIdx.x; i < lanes * chunk.per_lane; i += THREADS) {
+    const int64_t j = chunk.target_begin + min(i, chunk.target_count - 1);
+    double2 *to = target + TARGETS * (i >> chunk.lanes_log2) + (i & (lanes - 1));
+    __pipeline_memcpy_async(&to[0].x, a.at[0] + j, sizeof(double));
+    __pipeline_memcpy_async(&to[0].y, a.at[1] + j, sizeof(double));
+    __pipeline_memcpy_async(&to[32].x, a.at[2] + j, sizeof(double));
+    if (i < chunk.target_count) __pipeline_memcpy_async(&to[32].y, a.density + j, sizeof(double));
+    else to[32].y = 0;
   }
-  for (int c = 0; c < tile.range_count; c++) {
-    const fmm_cuda_chunk chunk = a.chunk[tile.range_begin + c];
+}
+
+/* A chunk's sources; `mate`: each lane's. */
+__device__ __forceinline__ void stage_sources(const job &a, const fmm_cuda_chunk &chunk, const fmm_cuda_mate &mate, const place &p, double *source) {
+  for (int n = p.warp; n < chunk.mates; n += WARPS) {
+    const int64_t begin = __shfl_sync(ALL, mate.begin, n);
+    const int count = __shfl_sync(ALL, mate.count, n), place = __shfl_sync(ALL, mate.place, n);
+    for (int i = p.in_warp; i < count; i += 32) {
+      double *to = source + WIDTH * (place + i);
+      for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + k, a.at[k] + begin + i, sizeof(double));
+      __pipeline_memcpy_async(to + 3, a.density + begin + i, sizeof(double));
+    }
+  }
+  if (p.warp == 0) { /* where the last one is: nothing but the tile's own leaf, which comes first, lies where a target does */
+    static_assert(BEHIND == 32, "one a lane");
+    const int64_t last = __shfl_sync(ALL, mate.begin, chunk.mates - 1) + __shfl_sync(ALL, (int)mate.count, chunk.mates - 1) - 1;
+    double *to = source + WIDTH * (chunk.filled + p.in_warp);
+    for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + k, a.at[k] + last, sizeof(double));
+    to[3] = 0;
+  }
+}
+
+template <int R>
+__device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, staged &s) {
+  const int lanes = 1 << chunk.lanes_log2;
+  const place p = {lanes, (int)threadIdx.x & (lanes - 1), (int)threadIdx.x >> chunk.lanes_log2, THREADS >> chunk.lanes_log2, (int)threadIdx.x >> 5, (int)threadIdx.x & 31};
+  const bool wanted = chunk.row >= a.row_begin && chunk.row < a.row_end, tiny = *a.tiny;
+  double sum[R] = {};
+  stage_targets(a, chunk, s.target);
+  for (;;) {
     fmm_cuda_mate mate = {};
     if (p.in_warp < chunk.mates) mate = a.mate[chunk.mate_begin + p.in_warp];
     const bool asked = p.in_warp < chunk.mates && mate.partial >= 0 && mate.row >= a.row_begin && mate.row < a.row_end;
     const unsigned all_asked = __ballot_sync(ALL, asked);
-    if (!wanted && !all_asked) continue; /* all warps alike */
-    for (int n = p.warp; n < chunk.mates; n += WARPS) {
-      const int64_t begin = __shfl_sync(ALL, mate.begin, n);
-      const int count = __shfl_sync(ALL, mate.count, n), place = __shfl_sync(ALL, mate.place, n);
-      for (int i = p.in_warp; i < count; i += 32) {
-        double *to = staged + WIDTH * (place + i);
-        for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + k, a.at[k] + begin + i, sizeof(double));
-        __pipeline_memcpy_async(to + 3, a.density + begin + i, sizeof(double));
+    if (wanted || all_asked) { /* all warps alike */
+      stage_sources(a, chunk, mate, p, s.source);
+      __pipeline_commit();
+      __pipeline_wait_prior(0);
+      __syncthreads();
+      if (tiny) add_alone<true, R>(s.source, s.target, chunk.alone, p, sum);
+      else add_alone<false, R>(s.source, s.target, chunk.alone, p, sum);
+      add_mates<R>(s.source, s.back, s.target, chunk.alone, chunk.filled, p, sum);
+      __syncthreads();
+      for (int n = p.warp; n < chunk.mates; n += WARPS) {
+        const int64_t partial = __shfl_sync(ALL, mate.partial, n);
+        const int count = __shfl_sync(ALL, mate.count, n), place = __shfl_sync(ALL, mate.place, n);
+        if (all_asked >> n & 1)
+          for (int i = p.in_warp; i < count; i += 32) a.partial[partial + i] = 0.5 * s.back[place + i];
       }
     }
-    if (p.warp == 0) { /* where the last one is: nothing but the tile's own leaf, which comes first, lies where a target does */
-      static_assert(BEHIND == 32, "one a lane");
-      const int64_t last = __shfl_sync(ALL, mate.begin, chunk.mates - 1) + __shfl_sync(ALL, (int)mate.count, chunk.mates - 1) - 1;
-      double *to = staged + WIDTH * (chunk.filled + p.in_warp);
-      for (int k = 0; k < 3; k++) __pipeline_memcpy_async(to + k, a.at[k] + last, sizeof(double));
-      to[3] = 0;
-    }
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    __syncthreads();
-    if (tiny) add_alone<true, R>(staged, chunk.alone, p, at, sum);
-    else add_alone<false, R>(staged, chunk.alone, p, at, sum);
-    add_mates<R>(staged, back, chunk.alone, chunk.filled, p, at, density, sum);
-    __syncthreads();
-    for (int n = p.warp; n < chunk.mates; n += WARPS) {
-      const int64_t partial = __shfl_sync(ALL, mate.partial, n);
-      const int count = __shfl_sync(ALL, mate.count, n), place = __shfl_sync(ALL, mate.place, n);
-      if (all_asked >> n & 1)
-        for (int i = p.in_warp; i < count; i += 32) a.partial[partial + i] = 0.5 * back[place + i];
-    }
+    if (chunk.next < 0) break;
+    chunk = a.chunk[chunk.next];
   }
   if (!wanted) return;
   const int held = lanes * R;
@@ -162,31 +202,32 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
   for (int r = 0; r < R; r++) {
     double f = sum[r];
     for (int step = 16; step >= lanes; step >>= 1) f = exchange(f, step);
-    if (p.in_warp < lanes) staged[p.warp * held + p.lane + r * lanes] = f;
+    if (p.in_warp < lanes) s.source[p.warp * held + p.lane + r * lanes] = f;
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < tile.target_count; i += THREADS) {
+  for (int i = threadIdx.x; i < chunk.target_count; i += THREADS) {
     double f = 0;
-    for (int w = 0; w < WARPS; w++) f += staged[w * held + i];
-    a.out[tile.target_begin + i] += 0.5 * f;
+    for (int w = 0; w < WARPS; w++) f += s.source[w * held + i];
+    a.out[chunk.target_begin + i] += 0.5 * f;
   }
 }
 
-__global__ void __launch_bounds__(THREADS, 3) sum_both(const job a) {
-  __shared__ __align__(16) double staged[WIDTH * ROOM], back[ROOM];
+__global__ void __launch_bounds__(THREADS, BLOCKS) sum_both(const job a) {
+  extern __shared__ __align__(16) char memory[];
+  staged &s = *(staged *)memory;
   static_assert(WARPS * 32 * FMM_BOTH_MOST <= WIDTH * ROOM, "the warps' sums fit where sources were");
-  const fmm_cuda_tile tile = a.tile[blockIdx.x];
-  switch (tile.per_lane) {
-    case 1: sum_tile<1>(a, tile, staged, back); break;
-    case 2: sum_tile<2>(a, tile, staged, back); break;
-    case 3: sum_tile<3>(a, tile, staged, back); break;
-    case 4: sum_tile<4>(a, tile, staged, back); break;
-    case 5: sum_tile<5>(a, tile, staged, back); break;
-    case 6: sum_tile<6>(a, tile, staged, back); break;
-    case 7: sum_tile<7>(a, tile, staged, back); break;
-    case 8: sum_tile<8>(a, tile, staged, back); break;
-    case 9: sum_tile<9>(a, tile, staged, back); break;
-    default: sum_tile<FMM_BOTH_MOST>(a, tile, staged, back);
+  const fmm_cuda_chunk first = a.chunk[blockIdx.x];
+  switch (first.per_lane) {
+    case 1: sum_tile<1>(a, first, s); break;
+    case 2: sum_tile<2>(a, first, s); break;
+    case 3: sum_tile<3>(a, first, s); break;
+    case 4: sum_tile<4>(a, first, s); break;
+    case 5: sum_tile<5>(a, first, s); break;
+    case 6: sum_tile<6>(a, first, s); break;
+    case 7: sum_tile<7>(a, first, s); break;
+    case 8: sum_tile<8>(a, first, s); break;
+    case 9: sum_tile<9>(a, first, s); break;
+    default: sum_tile<FMM_BOTH_MOST>(a, first, s);
   }
 }
 
@@ -195,13 +236,13 @@ __global__ void __launch_bounds__(THREADS) join_parts(const fmm_cuda_joint *join
   const int64_t number = (int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5);
   if (number >= n) return;
   const fmm_cuda_joint j = joint[number];
-  const int i = (int)blockIdx.y * 32 + (threadIdx.x & 31);
-  if (i >= j.target_count) return;
-  const double *from = partial + j.partial + i;
-  double sum = 0;
+  for (int64_t i = (int64_t)blockIdx.y * 32 + (threadIdx.x & 31); i < j.target_count; i += (int64_t)gridDim.y * 32) {
+    const double *from = partial + j.partial + i;
+    double sum = 0;
 #pragma unroll 8
-  for (int k = 0; k < j.parts; k++) sum += from[(int64_t)k * j.target_count];
-  out[j.target_begin + i] += sum;
+    for (int k = 0; k < j.parts; k++) sum += from[(int64_t)k * j.target_count];
+    out[j.target_begin + i] += sum;
+  }
 }
 }
 
@@ -209,16 +250,19 @@ int fmm_cuda_both_serves(const fmm_gpu_plan *p) {
   return p->same_points && fmm_pair_both_on_gpu(p->info, p->gradient, p->columns, !fmm_pair_newton_on_gpu(p->tolerance)) && !p->sums[FMM_SUM_U].single;
 }
 
+cudaError_t fmm_cuda_both_prepare(void) { return cudaFuncSetAttribute(sum_both, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(staged)); }
+
 cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
   const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   if (row_begin >= row_end || s->n_tiles == 0) return cudaSuccess;
-  job a = {s->d_tile, s->d_chunk, s->d_mate, {p->d_source[0], p->d_source[1], p->d_source[2]}, p->d_density, p->d_near, s->d_partial, p->d_tiny, row_begin, row_end};
-  return fmm_cuda_launch(sum_both, dim3((unsigned)s->n_tiles), THREADS, 0, stream, p->carveout, a);
+  job a = {s->d_chunk, s->d_mate, {p->d_source[0], p->d_source[1], p->d_source[2]}, p->d_density, p->d_near, s->d_partial, p->d_tiny, row_begin, row_end};
+  return fmm_cuda_launch(sum_both, dim3((unsigned)s->n_tiles), THREADS, sizeof(staged), stream, p->carveout, a);
 }
 
 cudaError_t fmm_cuda_both_join(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
   const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   int64_t begin = s->row_joint[row_begin], n = s->row_joint[row_end] - begin;
   if (n <= 0) return cudaSuccess;
-  return fmm_cuda_launch(join_parts, dim3((unsigned)((n + WARPS - 1) / WARPS), (unsigned)(s->most_joined + 31) / 32), THREADS, 0, stream, p->carveout, (const fmm_cuda_joint *)(s->d_joint + begin), n, (const double *)s->d_partial, p->d_near);
+  const unsigned pieces = ((unsigned)s->most_joined + 31) / 32;
+  return fmm_cuda_launch(join_parts, dim3((unsigned)((n + WARPS - 1) / WARPS), pieces < MOST_PIECES ? pieces : MOST_PIECES), THREADS, 0, stream, p->carveout, (const fmm_cuda_joint *)(s->d_joint + begin), n, (const double *)s->d_partial, p->d_near);
 }

@@ -21,27 +21,29 @@ struct tables {
   int32_t *mate;   /* entry: whose sum it is, ALONE or ITS, or MINE: the entry of its leaf's row that is this row's leaf */
   int32_t *link;   /* entry: its leaf's row, -1: none; of ITS, once rows are counted: the first of its parts */
   int32_t *turn;   /* turns_of */
-  int64_t *mates, *chunks, *tiles, *joints, *values; /* before a row; n_rows + 1 */
+  int64_t *chunks /* beside each tile's first */, *tiles, *joints, *values; /* before a row; n_rows + 1 */
   int64_t *parts;  /* row */
+  int64_t *number; /* row: of its first tile */
+  int64_t *mates;  /* row: how many, later the first */
 };
 
 /* Chunks of a tile, filled evenly; counts only where there are no arrays. */
 struct writer {
   fmm_cuda_mate *mate;
-  fmm_cuda_chunk *chunk;
-  int64_t mates, chunks, limit;
-  int filled, held;
+  fmm_cuda_chunk *first, *further; /* the tile's first chunk, and its others */
+  int64_t mates, limit;
+  int chunks, filled, held;
 };
 
 void add_sources(writer *w, int64_t begin, int64_t count, int64_t partial, int32_t row) {
   while (count > 0) {
     if (w->chunks == 0 || w->filled >= w->limit || w->held == FMM_BOTH_MATES) {
-      if (w->chunk) w->chunk[w->chunks] = fmm_cuda_chunk{w->mates, 0, 0, 0, 0};
+      if (w->first) (w->chunks ? w->further + w->chunks - 1 : w->first)->mate_begin = w->mates;
       w->chunks++, w->filled = w->held = 0;
     }
     int take = (int)(count < w->limit - w->filled ? count : w->limit - w->filled);
     if (w->mate) {
-      fmm_cuda_chunk *c = &w->chunk[w->chunks - 1];
+      fmm_cuda_chunk *c = w->chunks > 1 ? w->further + w->chunks - 2 : w->first;
       w->mate[w->mates] = fmm_cuda_mate{begin, partial, row, (uint16_t)take, (uint16_t)w->filled};
       c->mates++, c->filled += take, c->alone += partial < 0 ? take : 0;
     }
@@ -132,21 +134,27 @@ void count_row(tables *t, int32_t row) {
     const int64_t tiles = its ? t->of[t->link[e]].tiles : 0;
     t->link[e] = its ? (int32_t)parts : t->link[e], parts += tiles;
   }
-  writer w = {NULL, NULL, 0, 0, limit_of(t, row), 0, 0};
+  writer w = {NULL, NULL, NULL, 0, limit_of(t, row), 0, 0, 0};
   t->parts[row] = parts;
   add_row(t, &w, row, -1);
-  t->mates[row + 1] = l->tiles * w.mates, t->chunks[row + 1] = l->tiles * w.chunks, t->tiles[row + 1] = l->tiles;
+  t->mates[row] = l->tiles * w.mates, t->chunks[row + 1] = w.chunks > 1 ? l->tiles * (w.chunks - 1) : 0, t->tiles[row + 1] = l->tiles;
   t->joints[row + 1] = parts > 0, t->values[row + 1] = parts * l->count;
 }
 
+/* A tile's first chunk lies where the tile's number says, others behind those of all tiles. */
 void fill_row(const tables *t, fmm_cuda_sums *s, int32_t row) {
   const leaf *l = &t->of[row];
-  writer w = {s->mate, s->chunk, t->mates[row], t->chunks[row], limit_of(t, row), 0, 0};
+  writer w = {s->mate, NULL, NULL, t->mates[row], limit_of(t, row), 0, 0, 0};
+  int64_t further = s->n_tiles + t->chunks[row];
   for (int64_t i = 0; i < l->tiles; i++) {
-    int64_t begin = l->count * i / l->tiles, end = l->count * (i + 1) / l->tiles, first = w.chunks;
-    w.filled = (int)w.limit; /* a chunk of its own */
+    const int64_t begin = l->count * i / l->tiles, end = l->count * (i + 1) / l->tiles, number = t->number[row] + i;
+    const int n = (int)((t->chunks[row + 1] - t->chunks[row]) / l->tiles) + 1;
+    w.first = &s->chunk[number], w.further = &s->chunk[further], w.chunks = 0;
+    for (int c = 0; c < n; c++)
+      *(c ? w.further + c - 1 : w.first) =
+        fmm_cuda_chunk{0, l->first + begin, row, c + 1 < n ? (int32_t)(further + c) : -1, (int32_t)(end - begin), 0, 0, 0, (uint8_t)l->lanes_log2, (uint8_t)l->per_lane};
     add_row(t, &w, row, i);
-    s->tile[t->tiles[row] + i] = fmm_cuda_tile{first, l->first + begin, -1, (int32_t)(w.chunks - first), (int32_t)(end - begin), t->u->row[row], row, l->lanes_log2, l->per_lane, 0};
+    further += n - 1;
   }
   if (t->parts[row]) s->joint[t->joints[row]] = fmm_cuda_joint{l->first, t->values[row], (int32_t)l->count, (int32_t)t->parts[row]};
 }
@@ -168,7 +176,8 @@ size_t lay_out(tables *t, char *memory) {
   place(memory, &used, &t->link, t->u->n_entries);
   place(memory, &used, &t->turn, t->u->n_entries + rows);
   place(memory, &used, &t->parts, rows);
-  place(memory, &used, &t->mates, rows + 1);
+  place(memory, &used, &t->number, rows);
+  place(memory, &used, &t->mates, rows);
   place(memory, &used, &t->chunks, rows + 1);
   place(memory, &used, &t->values, rows + 1);
   return used;
@@ -180,7 +189,7 @@ fmm_status allocate(tables *t) {
   FMM_TRY(FMM_ALLOCATE(&t->tiles, rows + 1, "GPU tile offsets"));
   FMM_TRY(FMM_ALLOCATE(&t->joints, rows + 1, "GPU tile offsets"));
   lay_out(t, t->memory);
-  t->mates[0] = t->chunks[0] = t->values[0] = t->tiles[0] = t->joints[0] = 0;
+  t->chunks[0] = t->values[0] = t->tiles[0] = t->joints[0] = 0;
   return FMM_OK;
 }
 
@@ -208,9 +217,26 @@ void find_pairs(tables *t) {
 #pragma omp taskloop num_tasks(fmm_task_count(u->n_rows, GRAIN))
   for (int32_t r = 0; r < u->n_rows; r++) count_row(t, r);
   for (int32_t r = 0; r < u->n_rows; r++) {
-    t->mates[r + 1] += t->mates[r], t->chunks[r + 1] += t->chunks[r], t->tiles[r + 1] += t->tiles[r];
+    t->chunks[r + 1] += t->chunks[r], t->tiles[r + 1] += t->tiles[r];
     t->joints[r + 1] += t->joints[r], t->values[r + 1] += t->values[r];
   }
+}
+
+/* Tiles of one shape are one after the other, those with most targets a lane first, and their mates likewise: blocks of one multiprocessor should run the same code, since its cache
+ * of instructions does not hold that of several shapes. Returns all mates. */
+int64_t number_tiles(tables *t) {
+  enum { LANES = 6, SHAPES = LANES * (FMM_BOTH_MOST + 1) };
+  int64_t tiles[SHAPES + 1] = {}, mates[SHAPES + 1] = {};
+  auto shape_of = [](const leaf &l) { return (FMM_BOTH_MOST - l.per_lane) * LANES + LANES - 1 - l.lanes_log2; };
+  for (int32_t r = 0; r < t->u->n_rows; r++) tiles[shape_of(t->of[r]) + 1] += t->of[r].tiles, mates[shape_of(t->of[r]) + 1] += t->mates[r];
+  for (int i = 0; i < SHAPES; i++) tiles[i + 1] += tiles[i], mates[i + 1] += mates[i];
+  for (int32_t r = 0; r < t->u->n_rows; r++) {
+    const int shape = shape_of(t->of[r]);
+    const int64_t held = t->mates[r];
+    t->number[r] = tiles[shape], t->mates[r] = mates[shape];
+    tiles[shape] += t->of[r].tiles, mates[shape] += held;
+  }
+  return mates[SHAPES];
 }
 }
 
@@ -222,8 +248,7 @@ fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_
   s->both = 1, s->n_rows = u->n_rows;
   FMM_CHECK(allocate(&t));
   find_pairs(&t);
-  s->n_mates = t.mates[u->n_rows], s->n_chunks = t.chunks[u->n_rows], s->n_tiles = t.tiles[u->n_rows], s->n_joints = t.joints[u->n_rows], s->n_partial = t.values[u->n_rows];
-  FMM_CHECK(FMM_ALLOCATE(&s->tile, s->n_tiles, "GPU tiles"));
+  s->n_mates = number_tiles(&t), s->n_tiles = t.tiles[u->n_rows], s->n_chunks = s->n_tiles + t.chunks[u->n_rows], s->n_joints = t.joints[u->n_rows], s->n_partial = t.values[u->n_rows];
   FMM_CHECK(FMM_ALLOCATE(&s->mate, s->n_mates, "GPU sources of tiles"));
   FMM_CHECK(FMM_ALLOCATE(&s->chunk, s->n_chunks, "GPU sources of tiles"));
   if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU parts of leaves"));

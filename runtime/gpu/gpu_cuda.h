@@ -108,7 +108,12 @@ typedef struct fmm_cuda_mate {
   int32_t row;            /* the leaf's */
   uint16_t count, place;  /* place: of the first in the chunk */
 } fmm_cuda_mate;
-typedef struct fmm_cuda_chunk { int64_t mate_begin; int32_t mates, filled, alone, unused; } fmm_cuda_chunk; /* alone: sources that come first and get no sums */
+typedef struct fmm_cuda_chunk { /* with what is the same for all of the tile's */
+  int64_t mate_begin, target_begin;
+  int32_t row, next;             /* next: the tile's next chunk, -1: none */
+  int32_t target_count, mates, filled, alone; /* alone: sources that come first and get no sums */
+  uint8_t lanes_log2, per_lane;
+} fmm_cuda_chunk;
 
 /* The pair sums of one phase: tiles by row, and their ranges (of points, or boxes whose surfaces are the sources). */
 typedef struct fmm_cuda_sums {
@@ -127,7 +132,7 @@ typedef struct fmm_cuda_sums {
   int64_t n_units;                   /* those from surfaces: FMM_LATTICE_TARGETS targets of one tile each, a lane's; tile by tile */
   int32_t *unit_end, *d_unit_end;    /* past each tile's last unit; the host's is kept */
   fmm_cuda_unit *d_unit;
-  int both;                          /* U in both directions at once: a tile's ranges are chunks, its slot the row */
+  int both;                          /* U in both directions at once: chunks instead of tiles and ranges, first those that tiles begin with, then others */
   int64_t n_chunks, n_mates;
   fmm_cuda_chunk *chunk, *d_chunk;
   fmm_cuda_mate *mate, *d_mate;
@@ -289,6 +294,8 @@ cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *job);
 cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *plan, fmm_cuda_sum sum, cudaStream_t stream);
 /* U in both directions at once (kernels/pair/pair_both_cuda.cu): whether it serves; rows [row_begin, row_end), enqueued. */
 int fmm_cuda_both_serves(const fmm_gpu_plan *plan);
+/* Once a device, before the first run. */
+cudaError_t fmm_cuda_both_prepare(void);
 cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end, cudaStream_t stream);
 cudaError_t fmm_cuda_both_join(const fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end, cudaStream_t stream);
 /* The runs of a surface, at most FMM_LATTICE_MOST_RUNS; returns how many. */

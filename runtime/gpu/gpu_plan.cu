@@ -119,7 +119,7 @@ size_t layout(fmm_gpu_plan *p, char *base, int slab) {
   for (int i = 0; i < FMM_N_SUMS; i++) {
     fmm_cuda_sums *s = &p->sums[i];
     if (!s->row_tile) continue;
-    take(&a, &s->d_tile, s->n_tiles);
+    if (!s->both) take(&a, &s->d_tile, s->n_tiles);
     if (s->range) take(&a, &s->d_range, s->n_ranges);
     if (s->box) take(&a, &s->d_box, s->n_ranges);
     if (s->order) take(&a, &s->d_order, s->n_tiles);
@@ -193,6 +193,7 @@ fmm_status choose_kernels(void *context) {
   if (p->v_rows) FMM_TRY(choose_children(p));
   if (fmm_cuda_has_far(p)) CUDA_TRY(fmm_cuda_product_prepare(&p->early, &p->resident));
   if (p->overlaps) p->early = 0;
+  if (fmm_cuda_has(p, FMM_PHASE_ULIST) && fmm_cuda_both_serves(p)) CUDA_TRY(fmm_cuda_both_prepare());
   return FMM_OK;
 }
 

@@ -196,7 +196,7 @@ done:
 
 fmm_status send_sums(fmm_gpu_plan *p, fmm_cuda_sum sum, sending *to) {
   fmm_cuda_sums *s = &p->sums[sum];
-  if (s->row_tile) FMM_TRY(send(to, s->d_tile, s->tile, s->n_tiles));
+  if (s->tile) FMM_TRY(send(to, s->d_tile, s->tile, s->n_tiles));
   if (s->range) FMM_TRY(send(to, s->d_range, s->range, s->n_ranges));
   if (s->box) FMM_TRY(send(to, s->d_box, s->box, s->n_ranges));
   if (s->order) FMM_TRY(send(to, s->d_order, s->order, s->n_tiles));
