@@ -38,8 +38,8 @@ missing_packages() {
     # Without a compiler the libraries cannot be tried: name them all, apt skips those that are there.
     have meson || printf 'meson '
     have ninja || printf 'ninja-build '
-    if [ "$testing" = 1 ]; then have valgrind || printf 'valgrind '; fi
-    printf 'build-essential pkg-config libjansson-dev libhwloc-dev libfftw3-dev liblapacke-dev libopenblas-dev libcmocka-dev '
+    printf 'build-essential pkg-config libjansson-dev libhwloc-dev libfftw3-dev liblapacke-dev libopenblas-dev '
+    if [ "$testing" = 1 ]; then printf 'libcmocka-dev '; have valgrind || printf 'valgrind '; fi
     return
   fi
   have meson || printf 'meson '
@@ -50,10 +50,10 @@ missing_packages() {
   links_with fftw3.h -lfftw3 || printf 'libfftw3-dev '
   links_with lapacke.h -llapacke || printf 'liblapacke-dev '
   links_with stdio.h -lopenblas || printf 'libopenblas-dev '
+  if [ "$testing" = 0 ]; then return; fi
   printf '#include <setjmp.h>\n#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <cmocka.h>\nint main(void) { return 0; }\n' |
     cc -x c - -o /dev/null -lcmocka >/dev/null 2>&1 || printf 'libcmocka-dev '
-  # Counts instructions of small cases; only the tests use it.
-  if [ "$testing" = 1 ]; then have valgrind || printf 'valgrind '; fi
+  have valgrind || printf 'valgrind ' # counts instructions of small cases
 }
 
 install_missing() {
@@ -110,6 +110,7 @@ gpu_options() {
 
 configure() {
   options="$gpu_option ${FMM_MESON_OPTIONS:-}"
+  if [ "$testing" = 1 ]; then options="$options -Dtests=enabled"; fi
   # shellcheck disable=SC2086 # a list of words on purpose
   if [ ! -f "$build/build.ninja" ]; then
     quietly "$log" meson setup --buildtype=release $options "$build" "$here"
