@@ -1,6 +1,6 @@
 /* U on the GPU for 1/r in double with one Newton step: the sums of two leaves onto one another made together, so that both share distance and root, which are nine of a
  * pair's ten operations. A block of 128 threads takes a tile, whose targets lie in shared memory with their densities; each group of lanes sums onto all of them, several a lane in
- * registers, and sources, staged in shared memory too, are dealt to the groups, four at a time. Four blocks are on a multiprocessor: with targets in registers there would be three.
+ * registers, and sources, staged in shared memory too, are dealt to the groups, four at a time. Four blocks are on a multiprocessor of an H200: with targets in registers there would be three.
  * What a lane's targets give to a source is summed over the lanes of the group by shuffles, kept in shared memory until the chunk is done and then written to the place that this tile
  * has among the parts of the sources' leaf (runtime/gpu/gpu_both.cu), which another launch adds in their order.
  * The leaf itself, and sources that have not the tile's leaf in their list, are summed onto the tile alone. Bits depend on the tree only: of rows in parts, tiles of other rows make
@@ -12,7 +12,7 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { WARPS = 4, THREADS = 32 * WARPS, BLOCKS = 4 /* a multiprocessor */, WIDTH = 4 /* values staged of a source: coordinates and density */,
+enum { WARPS = 4, THREADS = 32 * WARPS, BLOCKS = 4 /* a multiprocessor, where its shared memory holds four */, WIDTH = 4 /* values staged of a source: coordinates and density */,
        BEHIND = THREADS / 4 /* sources of no density behind the last: one a group, which has four lanes or more */,
        MOST_PIECES = 65535 /* blocks of a grid in y */, TARGETS = 64 /* double2 of a lane's target: x and y for 32 lanes, z and density */ };
 constexpr int ROOM = (int)FMM_BOTH_CHUNK + BEHIND;
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) sum_both(const job a) {
   }
 }
 
-/* A warp 32 points of a leaf: their parts in their order. Blocks: (leaves; which 32 points). */
+/* A warp 32 points of a leaf: their parts in their order. Blocks: (leaves; which 32 points, and every MOST_PIECES-th 32 after those). */
 __global__ void __launch_bounds__(THREADS) join_parts(const fmm_cuda_joint *joint, int64_t n, const double *partial, double *out) {
   const int64_t number = (int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5);
   if (number >= n) return;

@@ -118,7 +118,7 @@ typedef struct fmm_cuda_chunk { /* with what is the same for all of the tile's *
 /* The pair sums of one phase: tiles by row, and their ranges (of points, or boxes whose surfaces are the sources). */
 typedef struct fmm_cuda_sums {
   int64_t n_rows, n_tiles, n_ranges;
-  int64_t *row_tile, *row_joint;     /* host: tiles of row r are row_tile[r] .. row_tile[r + 1]); joints likewise */
+  int64_t *row_tile, *row_joint;     /* host: tiles of row r are row_tile[r] .. row_tile[r + 1]), of U in both directions so many; joints likewise */
   fmm_cuda_tile *tile, *d_tile;      /* host copies are freed after the upload */
   fmm_cuda_range *range, *d_range;
   int32_t *box, *d_box;
@@ -410,7 +410,7 @@ void fmm_cuda_tables_free(fmm_cuda_tables *tables);
 fmm_status fmm_cuda_tables_fall_back(fmm_gpu_plan *plan, const fmm_state *state);
 void fmm_cuda_sums_free(fmm_cuda_sums *sums); /* host tables; those that rows are looked up in stay with fmm_cuda_sums_free_offsets */
 void fmm_cuda_sums_free_offsets(fmm_cuda_sums *sums);
-/* Tiles, chunks, mates and joints of U in both directions (runtime/gpu/gpu_both.cu). */
+/* Chunks, mates and joints of U in both directions (runtime/gpu/gpu_both.cu). */
 fmm_status fmm_cuda_both_build(fmm_gpu_plan *plan, const fmm_tree *tree, const fmm_rows *u);
 
 /* Green contexts (runtime/gpu/gpu_green.cu): streams on `sms` multiprocessors. */
