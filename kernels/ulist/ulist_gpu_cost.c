@@ -5,7 +5,7 @@
  *                                    no row's leaf, one way, guarded. A pair is one for both points. entries: chunks of a tile's sources; bytes: also a value written and read for
  *                                    every source and tile
  * A block takes a tile, so that the tiles that end last keep single multiprocessors busy while others have none: `longest` is the work of the longest. On an H200 (a sweep of 128 trees of 20,000
- * to 1,500,000 points; half of them single, a third held out) times are then foretold within 4 % (median; nine of ten within 14 %), without it within 9 and 19 %, and by pairs and entries alone within 12 and 24 %. */
+ * to 1,500,000 points; half of them single, a third held out) times are then foretold within 4 % (median; nine of ten within 14 %; 18 since targets of both directions lie in shared memory), without it within 9 and 19 %, and by pairs and entries alone within 12 and 24 %. */
 #include <math.h>
 
 #include "kernels/pair/pair_both.h"
