@@ -40,7 +40,7 @@ typedef struct fmm_gpu_request {
   void *stream;          /* caller's cudaStream_t, ordered with begin and results when arrays are on the device (NULL: the legacy default stream) */
   int threads;           /* host threads for staging copies */
   fmm_memory_space densities_space, results_space; /* where begin's and results' arrays will be (0: host) */
-  int64_t most_entries;  /* of a U list whose pairs are summed in both directions at once; 0: as many as the device's tables hold. For tests */
+  int64_t most_entries;  /* of a U list whose pairs are summed in both directions at once, and chunks of its tiles; 0: as many as the device's tables hold. For tests */
 } fmm_gpu_request;
 
 typedef struct fmm_gpu_plan fmm_gpu_plan;

@@ -105,6 +105,7 @@ n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed columns=2
 n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed kernel=stokes
 n=9000 leaf=2 order=3 columns=3
 n=3000 leaf=40 order=5 dist=ellipsoid
+n=4000 leaf=700
 CASES
 later test_gpu_phases "$build/tests/test_gpu_phases"
 for t in $cpu_tests; do later "${t#tests/}" "$build/$t"; done

@@ -55,19 +55,31 @@ __device__ __forceinline__ double take_target(const double2 *target, int r, doub
   return zq.y;
 }
 
+/* N sources, `next` values apart, onto the lane's targets. */
+template <bool TINY, int N, int R>
+__device__ __forceinline__ void add_alone_of(const double *source, int next, const double2 *target, double (&sum)[R]) {
+  double s[N][WIDTH], at[3];
+#pragma unroll
+  for (int n = 0; n < N; n++) fmm_take(source + n * next, s[n]);
+#pragma unroll
+  for (int r = 0; r < R; r++) {
+    take_target(target, r, at);
+#pragma unroll
+    for (int n = 0; n < N; n++) sum[r] = fma(s[n][3], guarded_root<TINY>(square_of(at, s[n][0], s[n][1], s[n][2])), sum[r]);
+  }
+}
+
+/* Sources [0, alone), three at a time, so that a target is read once for three. */
 template <bool TINY, int R>
 __device__ __forceinline__ void add_alone(const double *source, const double2 *target, int alone, const place &p, double (&sum)[R]) {
-  target += p.lane;
+  constexpr int N = TINY ? 1 : 3;
+  const int next = WIDTH * p.groups;
+  source = fmm_held(source), target = fmm_held(target + p.lane);
+  int j = p.group;
 #pragma unroll 1
-  for (int j = p.group; j < alone; j += p.groups) {
-    double s[WIDTH], at[3];
-    fmm_take(source + WIDTH * j, s);
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-      take_target(target, r, at);
-      sum[r] = fma(s[3], guarded_root<TINY>(square_of(at, s[0], s[1], s[2])), sum[r]);
-    }
-  }
+  for (; j + (N - 1) * p.groups < alone; j += N * p.groups) add_alone_of<TINY, N, R>(source + WIDTH * j, next, target, sum);
+#pragma unroll 1
+  for (; N > 1 && j < alone; j += p.groups) add_alone_of<TINY, 1, R>(source + WIDTH * j, next, target, sum);
 }
 
 /* N sources at once and the lane's targets; given[n]: what these give to source n. */
@@ -196,7 +208,11 @@ __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, sta
     if (chunk.next < 0) break;
     chunk = a.chunk[chunk.next];
   }
-  if (!wanted) return;
+  if (!wanted) {
+    __pipeline_commit();
+    __pipeline_wait_prior(0); /* targets are on their way where no chunk was asked for */
+    return;
+  }
   const int held = lanes * R;
 #pragma unroll
   for (int r = 0; r < R; r++) {

@@ -146,9 +146,9 @@ void fill_row(const tables *t, fmm_cuda_sums *s, int32_t row) {
   const leaf *l = &t->of[row];
   writer w = {s->mate, NULL, NULL, t->mates[row], limit_of(t, row), 0, 0, 0};
   int64_t further = s->n_tiles + t->chunks[row];
+  const int n = l->tiles ? (int)((t->chunks[row + 1] - t->chunks[row]) / l->tiles) + 1 : 0; /* chunks of a tile */
   for (int64_t i = 0; i < l->tiles; i++) {
     const int64_t begin = l->count * i / l->tiles, end = l->count * (i + 1) / l->tiles, number = t->number[row] + i;
-    const int n = (int)((t->chunks[row + 1] - t->chunks[row]) / l->tiles) + 1;
     w.first = &s->chunk[number], w.further = &s->chunk[further], w.chunks = 0;
     for (int c = 0; c < n; c++)
       *(c ? w.further + c - 1 : w.first) =
@@ -240,14 +240,16 @@ int64_t number_tiles(tables *t) {
 }
 }
 
-fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *u) {
+fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *u, int64_t most) {
   fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   tables t = {};
   fmm_status status = FMM_OK;
   t.tree = tree, t.u = u;
-  s->both = 1, s->n_rows = u->n_rows;
+  if (u->n_entries > most) return FMM_OK;
   FMM_CHECK(allocate(&t));
   find_pairs(&t);
+  if (t.tiles[u->n_rows] + t.chunks[u->n_rows] > most) goto done;
+  s->both = 1, s->n_rows = u->n_rows;
   s->n_mates = number_tiles(&t), s->n_tiles = t.tiles[u->n_rows], s->n_chunks = s->n_tiles + t.chunks[u->n_rows], s->n_joints = t.joints[u->n_rows], s->n_partial = t.values[u->n_rows];
   FMM_CHECK(FMM_ALLOCATE(&s->mate, s->n_mates, "GPU sources of tiles"));
   FMM_CHECK(FMM_ALLOCATE(&s->chunk, s->n_chunks, "GPU sources of tiles"));

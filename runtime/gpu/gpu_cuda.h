@@ -111,7 +111,7 @@ typedef struct fmm_cuda_mate {
 typedef struct fmm_cuda_chunk { /* with what is the same for all of the tile's */
   int64_t mate_begin, target_begin;
   int32_t row, next;             /* next: the tile's next chunk, -1: none */
-  int32_t target_count, mates, filled, alone; /* alone: sources that come first and get no sums */
+  int32_t target_count, mates, filled, alone; /* mates: one or more; alone: sources that come first and get no sums */
   uint8_t lanes_log2, per_lane;
 } fmm_cuda_chunk;
 
@@ -410,8 +410,8 @@ void fmm_cuda_tables_free(fmm_cuda_tables *tables);
 fmm_status fmm_cuda_tables_fall_back(fmm_gpu_plan *plan, const fmm_state *state);
 void fmm_cuda_sums_free(fmm_cuda_sums *sums); /* host tables; those that rows are looked up in stay with fmm_cuda_sums_free_offsets */
 void fmm_cuda_sums_free_offsets(fmm_cuda_sums *sums);
-/* Chunks, mates and joints of U in both directions (runtime/gpu/gpu_both.cu). */
-fmm_status fmm_cuda_both_build(fmm_gpu_plan *plan, const fmm_tree *tree, const fmm_rows *u);
+/* Chunks, mates and joints of U in both directions (runtime/gpu/gpu_both.cu), and `both` set; nothing where entries or chunks are more than `most`, at most INT32_MAX. */
+fmm_status fmm_cuda_both_build(fmm_gpu_plan *plan, const fmm_tree *tree, const fmm_rows *u, int64_t most);
 
 /* Green contexts (runtime/gpu/gpu_green.cu): streams on `sms` multiprocessors. */
 fmm_status fmm_cuda_green_create(int device, int sms, void **green, int *real_sms);
