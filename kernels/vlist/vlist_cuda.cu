@@ -111,19 +111,22 @@ __global__ void __launch_bounds__(WARPS * 32, 3) multiply(const products a) {
     }
 }
 
-/* The kernels of an order and how to launch them: over (boxes, planes and parts) for any order, over (parents, parts) for the compiled ones. */
+/* The kernels of an order and how to launch them: over (boxes, planes and parts) for any order, over (parents and parts of their children, parts) for the compiled ones. */
 typedef void transform_kernel(const transform);
-struct choice {
-  transform_kernel *forward, *inverse;
-  int threads;
-  size_t forward_bytes, inverse_bytes;
+struct launch {
+  transform_kernel *kernel;
+  int parts /* of a parent's children */, threads;
+  size_t bytes;
 };
+struct choice { launch forward, inverse; };
 template <int P, typename C>
 choice fixed_choice() {
-  return choice{forward_fixed<P, C>, inverse_fixed<P, C>, fixed<P, C>::THREADS, fixed<P, C>::FORWARD_BYTES, fixed<P, C>::INVERSE_BYTES};
+  typedef fixed_forward<P, C> f;
+  typedef fixed_inverse<P, C> i;
+  return choice{{forward_fixed<P, C>, f::PARTS, f::THREADS, f::BYTES}, {inverse_fixed<P, C>, i::PARTS, i::THREADS, i::BYTES}};
 }
 
-/* Compiled for this order, and fitting (children set to 8 at the plan's making). */
+/* Compiled for this order. */
 template <typename C>
 bool find_fixed(int order, choice *found) {
   switch (order) {
@@ -135,6 +138,8 @@ bool find_fixed(int order, choice *found) {
     case 8: *found = fixed_choice<8, C>(); return true;
     case 9: *found = fixed_choice<9, C>(); return true;
     case 10: *found = fixed_choice<10, C>(); return true;
+    case 11: *found = fixed_choice<11, C>(); return true;
+    case 12: *found = fixed_choice<12, C>(); return true;
     default: return false;
   }
 }
@@ -158,7 +163,7 @@ fmm_status run_slab(fmm_gpu_plan *p, int kz_begin, int kz_end, int64_t row_begin
   a.equivalent = p->d_up_equivalent, a.child = p->d_slot_child, a.spectrum = p->d_spectrum, a.slots = p->v_slots + 1, a.children = p->children_forward;
   choice c;
   bool is_fixed = p->fixed_transforms && find_fixed<C>(p->order, &c);
-  if (is_fixed) CUDA_TRY(fmm_cuda_launch(c.forward, dim3((unsigned)(p->v_slots + 1), parts), c.threads, c.forward_bytes, stream, p->carveout, a));
+  if (is_fixed) CUDA_TRY(fmm_cuda_launch(c.forward.kernel, dim3((unsigned)(p->v_slots + 1) * (unsigned)c.forward.parts, parts), c.forward.threads, c.forward.bytes, stream, p->carveout, a));
   else
     CUDA_TRY(fmm_cuda_launch(forward<C>, dim3((unsigned)((p->v_slots + 1) * (8 / a.children)), planes, parts), TRANSFORM_THREADS,
                              fmm_vlist_cuda_forward_bytes(p->order, p->n_surface, a.children), stream, p->carveout, a));
@@ -174,7 +179,7 @@ fmm_status run_slab(fmm_gpu_plan *p, int kz_begin, int kz_end, int64_t row_begin
   }
   a.check = p->d_down_check, a.child = p->d_row_child, a.spectrum = p->d_product, a.slots = p->v_rows, a.children = p->children_inverse, a.first = row_begin;
   unsigned rows = (unsigned)(row_end - row_begin);
-  if (is_fixed) CUDA_TRY(fmm_cuda_launch(c.inverse, dim3(rows, parts), c.threads, c.inverse_bytes, stream, p->carveout, a));
+  if (is_fixed) CUDA_TRY(fmm_cuda_launch(c.inverse.kernel, dim3(rows * (unsigned)c.inverse.parts, parts), c.inverse.threads, c.inverse.bytes, stream, p->carveout, a));
   else
     CUDA_TRY(fmm_cuda_launch(inverse<C>, dim3(rows * (8 / a.children), parts), TRANSFORM_THREADS, fmm_vlist_cuda_inverse_bytes(p->order, p->n_surface, a.children), stream,
                              p->carveout, a));
@@ -195,10 +200,10 @@ namespace {
 template <typename C>
 fmm_status prepare(fmm_gpu_plan *p, size_t most_bytes) {
   choice c;
-  p->fixed_transforms = find_fixed<C>(p->order, &c) && c.forward_bytes <= most_bytes && c.inverse_bytes <= most_bytes;
+  p->fixed_transforms = find_fixed<C>(p->order, &c) && c.forward.bytes <= most_bytes && c.inverse.bytes <= most_bytes;
   if (p->fixed_transforms) {
-    CUDA_TRY(cudaFuncSetAttribute(c.forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.forward_bytes));
-    CUDA_TRY(cudaFuncSetAttribute(c.inverse, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.inverse_bytes));
+    CUDA_TRY(cudaFuncSetAttribute(c.forward.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.forward.bytes));
+    CUDA_TRY(cudaFuncSetAttribute(c.inverse.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.inverse.bytes));
     return FMM_OK;
   }
   /* A limit is the kernel's, whatever plan launches it, and these serve all orders: so it is the device's, not what this plan needs. */

@@ -40,8 +40,9 @@ __device__ __forceinline__ bool in_use(unsigned existing, int c) {
   constexpr int CHILDREN = 32 / (int)sizeof(C);
   return existing >> (c & ~(CHILDREN - 1)) & ((1 << CHILDREN) - 1);
 }
-/* Of the parent whose eight children these lanes are. */
-__device__ __forceinline__ unsigned existing_children(int box) { return __ballot_sync(0xffffffffu, box >= 0) >> (threadIdx.x & 24) & 0xff; }
+/* Which exist of the N children of one parent that these lanes are. */
+template <int N>
+__device__ __forceinline__ unsigned existing_children(int box) { return __ballot_sync(0xffffffffu, box >= 0) >> (threadIdx.x & (32 - N)) & ((1u << N) - 1); }
 
 __device__ __forceinline__ void add_times(double2 &sum, double2 a, double2 b) {
   sum.x = fma(a.x, b.x, fma(-a.y, b.y, sum.x));
@@ -169,13 +170,29 @@ __global__ void __launch_bounds__(TRANSFORM_THREADS) inverse(const transform a) 
   }
 }
 
-/* ---- common orders: p = P, eight children a block, all planes of the slab one after another ---- */
+/* ---- common orders: p = P, all planes of the slab one after another ---- */
 
 /* Threads: two for each line of the widest step, each making half of the line's results. */
 template <int P, typename C>
 struct fixed {
-  static constexpr int L = 2 * P - 1, HALF = (P + 1) / 2, THREADS = (2 * L * 8 + 31) / 32 * 32;
-  static constexpr size_t FORWARD_BYTES = 16 * (L + 2 * P * L * 8) + 8 * P * P * P * 8, INVERSE_BYTES = 16 * (L + P * L * 8 + P * P * P * 8) + sizeof(C) * L * L * 8;
+  static constexpr int L = 2 * P - 1, HALF = (P + 1) / 2;
+  static constexpr int threads(int children) { return (2 * L * children + 31) / 32 * 32; }
+  /* Not fewer children than share a sector. */
+  static constexpr int whole_sectors(int children) { return children * (int)sizeof(C) < 32 ? 32 / (int)sizeof(C) : children; }
+};
+/* N: children of a parent that a block takes, fewer at high orders, so that several blocks fit a multiprocessor: as measured on an H200. */
+template <int P, typename C>
+struct fixed_forward : fixed<P, C> {
+  using fixed<P, C>::L;
+  static constexpr int N = fixed<P, C>::whole_sectors(P <= 8 ? 8 : 4), PARTS = 8 / N, THREADS = fixed<P, C>::threads(N);
+  static constexpr size_t BYTES = 16 * (L + 2 * P * L * N) + 8 * P * P * P * N;
+};
+template <int P, typename C>
+struct fixed_inverse : fixed<P, C> {
+  using fixed<P, C>::L;
+  static constexpr int N = fixed<P, C>::whole_sectors(P <= 8 ? 8 : P <= 10 ? 4 : 2), PARTS = 8 / N, THREADS = fixed<P, C>::threads(N);
+  static constexpr size_t BYTES = 16 * (L + P * L * N + P * P * P * N) + sizeof(C) * L * L * N;
+  static constexpr int BLOCKS = P <= 6 ? 4 : P <= 8 ? 2 : (int)(227 * 1024 / (BYTES + 1024)); /* on a multiprocessor: as many as its memory holds, but where registers would not do */
 };
 
 /* Sums of v[i] cos and v[i] sin of 2 pi i k / L: frequency k is (c.x + s.y, c.y - s.x), frequency -k (c.x - s.y, c.y + s.x). */
@@ -206,24 +223,25 @@ __device__ __forceinline__ double2 value_at(const double2 (&sum)[P], const doubl
 }
 
 template <int P, typename C>
-__global__ void __launch_bounds__(fixed<P, C>::THREADS) forward_fixed(const transform a) {
-  constexpr int L = fixed<P, C>::L, HALF = fixed<P, C>::HALF, THREADS = fixed<P, C>::THREADS;
+__global__ void __launch_bounds__(fixed_forward<P, C>::THREADS) forward_fixed(const transform a) {
+  typedef fixed_forward<P, C> own;
+  constexpr int L = own::L, HALF = own::HALF, N = own::N, PARTS = own::PARTS, THREADS = own::THREADS;
   extern __shared__ __align__(16) double shared[];
   double2 *w = (double2 *)shared, *all_lines = w + L; /* two of [x][ky][c], used in turn */
-  double *in = (double *)(all_lines + 2 * P * L * 8);    /* [x][y][z][c], zero inside */
-  const int64_t slot = a.first + blockIdx.x, pitch = (int64_t)a.columns * a.components * a.slots * 8;
-  const int column = blockIdx.y / a.components, component = blockIdx.y % a.components, c = threadIdx.x % 8, half = threadIdx.x / 8 % 2, line = threadIdx.x / 16;
-  const int box = a.child[slot * 8 + c];
-  const bool writes = in_use<C>(existing_children(box), c);
+  double *in = (double *)(all_lines + 2 * P * L * N);    /* [x][y][z][c], zero inside */
+  const int64_t slot = a.first + blockIdx.x / PARTS, pitch = (int64_t)a.columns * a.components * a.slots * 8;
+  const int column = blockIdx.y / a.components, component = blockIdx.y % a.components, c = threadIdx.x % N, half = threadIdx.x / N % 2, line = threadIdx.x / (2 * N);
+  const int child = blockIdx.x % PARTS * N + c, box = a.child[slot * 8 + child];
+  const bool writes = in_use<C>(existing_children<N>(box), c);
   for (int j = threadIdx.x; j < L; j += THREADS) w[j] = make_double2(a.twiddle[2 * j], a.twiddle[2 * j + 1]);
   const double unit = unit_of(a, 0);
-  for (int i = threadIdx.x; i < P * P * P * 8; i += THREADS) { /* i % 8 is c: THREADS is a multiple of 8 */
-    int s = a.grid_surface[i / 8];
+  for (int i = threadIdx.x; i < P * P * P * N; i += THREADS) { /* i % N is c: THREADS is a multiple of N */
+    int s = a.grid_surface[i / N];
     in[i] = box >= 0 && s >= 0 ? unit * a.equivalent[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] : 0;
   }
   __syncthreads();
   for (int kz = a.kz_begin; kz < a.kz_end; kz++) {
-    double2 *lines = all_lines + (kz & 1) * P * L * 8;
+    double2 *lines = all_lines + (kz & 1) * P * L * N;
     if (line < P) { /* line: x */
       double2 v[P];
 #pragma unroll
@@ -231,7 +249,7 @@ __global__ void __launch_bounds__(fixed<P, C>::THREADS) forward_fixed(const tran
         v[y] = make_double2(0, 0);
 #pragma unroll
         for (int z = 0, j = 0; z < P; z++) {
-          double q = in[((line * P + y) * P + z) * 8 + c];
+          double q = in[((line * P + y) * P + z) * N + c];
           v[y].x = fma(q, w[j].x, v[y].x), v[y].y = fma(-q, w[j].y, v[y].y);
           j += kz;
           if (j >= L) j -= L;
@@ -240,16 +258,16 @@ __global__ void __launch_bounds__(fixed<P, C>::THREADS) forward_fixed(const tran
       for (int k = half * HALF; k < (half ? P : HALF); k++) {
         double2 cs, sn;
         transform_pair<P>(v, k, w, cs, sn);
-        lines[(line * L + k) * 8 + c] = make_double2(cs.x + sn.y, cs.y - sn.x);
-        if (k) lines[(line * L + L - k) * 8 + c] = make_double2(cs.x - sn.y, cs.y + sn.x);
+        lines[(line * L + k) * N + c] = make_double2(cs.x + sn.y, cs.y - sn.x);
+        if (k) lines[(line * L + L - k) * N + c] = make_double2(cs.x - sn.y, cs.y + sn.x);
       }
     }
     __syncthreads();
     if (line < (kz ? L : P) && writes) { /* line: ky */
       double2 v[P];
-      C *out = (C *)a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.y * a.slots + slot) * 8 + c;
+      C *out = (C *)a.spectrum + (int64_t)(kz - a.kz_begin) * L * L * pitch + ((int64_t)blockIdx.y * a.slots + slot) * 8 + child;
 #pragma unroll
-      for (int x = 0; x < P; x++) v[x] = lines[(x * L + line) * 8 + c];
+      for (int x = 0; x < P; x++) v[x] = lines[(x * L + line) * N + c];
       for (int k = half * HALF; k < (half ? P : HALF); k++) {
         double2 cs, sn;
         transform_pair<P>(v, k, w, cs, sn);
@@ -263,47 +281,48 @@ __global__ void __launch_bounds__(fixed<P, C>::THREADS) forward_fixed(const tran
 /* A plane kz comes to shared memory by asynchronous copies during the last step of the one before. The planes' values at points (x, y) are kept for the
  * sums over kz at the end. */
 template <int P, typename C>
-__global__ void __launch_bounds__(fixed<P, C>::THREADS, P <= 6 ? 4 : P <= 8 ? 2 : 1) inverse_fixed(const transform a) {
-  constexpr int L = fixed<P, C>::L, HALF = fixed<P, C>::HALF, THREADS = fixed<P, C>::THREADS;
+__global__ void __launch_bounds__(fixed_inverse<P, C>::THREADS, fixed_inverse<P, C>::BLOCKS) inverse_fixed(const transform a) {
+  typedef fixed_inverse<P, C> own;
+  constexpr int L = own::L, HALF = own::HALF, N = own::N, PARTS = own::PARTS, THREADS = own::THREADS;
   extern __shared__ __align__(16) double shared[];
-  double2 *w = (double2 *)shared, *lines = w + L, *faces = lines + P * L * 8; /* [x][ky][c]; [kz][x][y][c] */
-  C *plane = (C *)(faces + P * P * P * 8);                                       /* [kx][ky][c] */
-  const int64_t row = a.first + blockIdx.x, pitch = (int64_t)a.columns * a.components * a.slots * 8;
-  const int column = blockIdx.y / a.components, component = blockIdx.y % a.components, c = threadIdx.x % 8, half = threadIdx.x / 8 % 2, line = threadIdx.x / 16;
-  const int box = a.child[row * 8 + c];
-  const C *from = (const C *)a.spectrum + ((int64_t)blockIdx.y * a.slots + row) * 8 + c;
+  double2 *w = (double2 *)shared, *lines = w + L, *faces = lines + P * L * N; /* [x][ky][c]; [kz][x][y][c] */
+  C *plane = (C *)(faces + P * P * P * N);                                       /* [kx][ky][c] */
+  const int64_t row = a.first + blockIdx.x / PARTS, pitch = (int64_t)a.columns * a.components * a.slots * 8;
+  const int column = blockIdx.y / a.components, component = blockIdx.y % a.components, c = threadIdx.x % N, half = threadIdx.x / N % 2, line = threadIdx.x / (2 * N);
+  const int child = blockIdx.x % PARTS * N + c, box = a.child[row * 8 + child];
+  const C *from = (const C *)a.spectrum + ((int64_t)blockIdx.y * a.slots + row) * 8 + child;
   for (int j = threadIdx.x; j < L; j += THREADS) w[j] = make_double2(a.twiddle[2 * j], a.twiddle[2 * j + 1]);
   for (int kz = a.kz_begin - 1; kz < a.kz_end; kz++) {
     if (kz >= a.kz_begin && line < (kz ? L : P)) { /* line: ky */
       double2 sum[P], difference[P];
-      sum[0] = widen(plane[line * 8 + c]);
+      sum[0] = widen(plane[line * N + c]);
 #pragma unroll
       for (int k = 1; k < P; k++) {
-        double2 f = widen(plane[(k * L + line) * 8 + c]), g = widen(plane[((L - k) * L + line) * 8 + c]);
+        double2 f = widen(plane[(k * L + line) * N + c]), g = widen(plane[((L - k) * L + line) * N + c]);
         sum[k] = make_double2(f.x + g.x, f.y + g.y), difference[k] = make_double2(f.x - g.x, f.y - g.y);
       }
-      for (int x = half * HALF; x < (half ? P : HALF); x++) lines[(x * L + line) * 8 + c] = value_at<P>(sum, difference, x, w);
+      for (int x = half * HALF; x < (half ? P : HALF); x++) lines[(x * L + line) * N + c] = value_at<P>(sum, difference, x, w);
     }
     __syncthreads();
-    if (kz + 1 < a.kz_end && box >= 0) /* THREADS is a multiple of 8: a thread copies for its own child alone, and what has none is never used */
-      for (int i = threadIdx.x; i < L * L * 8; i += THREADS)
-        if (kz >= 0 || i / 8 % L < P) __pipeline_memcpy_async(plane + i, from + ((int64_t)(kz + 1 - a.kz_begin) * L * L + i / 8) * pitch, sizeof(C));
+    if (kz + 1 < a.kz_end && box >= 0) /* THREADS is a multiple of N: a thread copies for its own child alone, and what has none is never used */
+      for (int i = threadIdx.x; i < L * L * N; i += THREADS)
+        if (kz >= 0 || i / N % L < P) __pipeline_memcpy_async(plane + i, from + ((int64_t)(kz + 1 - a.kz_begin) * L * L + i / N) * pitch, sizeof(C));
     __pipeline_commit();
     if (kz >= a.kz_begin && line < P) { /* line: x */
       double2 sum[P], difference[P];
-      sum[0] = lines[line * L * 8 + c];
+      sum[0] = lines[line * L * N + c];
 #pragma unroll
       for (int k = 1; k < P; k++) {
-        double2 f = lines[(line * L + k) * 8 + c], g = kz ? lines[(line * L + L - k) * 8 + c] : make_double2(f.x, -f.y);
+        double2 f = lines[(line * L + k) * N + c], g = kz ? lines[(line * L + L - k) * N + c] : make_double2(f.x, -f.y);
         sum[k] = make_double2(f.x + g.x, f.y + g.y), difference[k] = make_double2(f.x - g.x, f.y - g.y);
       }
-      for (int y = half * HALF; y < (half ? P : HALF); y++) faces[((kz * P + line) * P + y) * 8 + c] = value_at<P>(sum, difference, y, w);
+      for (int y = half * HALF; y < (half ? P : HALF); y++) faces[((kz * P + line) * P + y) * N + c] = value_at<P>(sum, difference, y, w);
     }
     __pipeline_wait_prior(0);
     __syncthreads();
   }
   if (line >= P || box < 0) return;
-  double *partial = a.partial + ((row * 8 + c) * a.columns * a.components + blockIdx.y) * a.n_surface;
+  double *partial = a.partial + ((row * 8 + child) * a.columns * a.components + blockIdx.y) * a.n_surface;
   double *check = a.check + ((int64_t)box * a.columns + column) * a.n + component * a.n_surface, degree = unit_of(a, 1) * a.degree[box];
   for (int y = half * HALF; y < (half ? P : HALF); y++) {
     double sum_of[P]; /* all z */
@@ -312,7 +331,7 @@ __global__ void __launch_bounds__(fixed<P, C>::THREADS, P <= 6 ? 4 : P <= 8 ? 2 
     for (int z = 0; z < P; z++) sum_of[z] = a.kz_begin && surface[z] >= 0 ? partial[surface[z]] : 0;
     for (int kz = a.kz_begin; kz < a.kz_end; kz++) {
       double weight = kz ? 2 : 1; /* L is odd: every other frequency stands for its conjugate too */
-      double2 f = faces[((kz * P + line) * P + y) * 8 + c];
+      double2 f = faces[((kz * P + line) * P + y) * N + c];
 #pragma unroll
       for (int z = 0, j = 0; z < P; z++) {
         sum_of[z] = fma(weight * f.x, w[j].x, fma(-(weight * f.y), w[j].y, sum_of[z]));
