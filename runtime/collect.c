@@ -43,7 +43,8 @@ static void all_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
 }
 
 /* Walks the boxes below one finer neighbour of a leaf, without recursion (depth is at most that of the tree, eight children each; boxes that do
- * not touch the leaf go onto the stack as complements): direct ones go to u, the rest to w; either may be NULL. */
+ * not touch the leaf go onto the stack as complements): direct ones go to u, the rest to w; either may be NULL. Of direct ones it is their leaves where targets are the
+ * sources: these hold the leaf as well, and two that hold one another are summed at once. */
 static void walk_below(const fmm_lister *l, int32_t neighbour, unsigned facing, fmm_emitter *u, fmm_emitter *w) {
   const fmm_tree *t = l->tree;
   int32_t stack[8 * FMM_MAX_LEVELS];
@@ -53,9 +54,10 @@ static void walk_below(const fmm_lister *l, int32_t neighbour, unsigned facing, 
     const int32_t item = stack[--n], c = item < 0 ? ~item : item;
     const int64_t sources = n_sources(t, c);
     if (!sources) continue;
-    if (sources <= l->direct_threshold || (item >= 0 && !l->children[c].there)) {
+    const int direct = sources <= l->direct_threshold || (item >= 0 && !l->children[c].there);
+    if (direct && (!u || !t->same_points || !l->children[c].there)) {
       if (u) emit(u, c, 0);
-    } else if (item < 0) {
+    } else if (!direct && item < 0) {
       if (w) emit(w, c, 0);
     } else {
       for (int32_t i = t->first_child[c] + t->n_children[c] - 1; i >= t->first_child[c]; i--) stack[n++] = facing >> t->octant[i] & 1 ? i : ~i;

@@ -1,7 +1,8 @@
 /* Interaction lists as data: compressed rows per operator, made by a lister; kernels assume no more than what is said here.
  *
  * Entries that are cheaper directly are moved by the lister: a W pair whose source box has at most direct_threshold sources, and an X
- * pair whose target box has at most that many targets, become U entries (of the leaf, or of the target box's leaves).
+ * pair whose target box has at most that many targets, become U entries (of the leaf, or of the target box's leaves). Where targets are the sources, a U entry is a leaf: the leaves of
+ * such a W pair's source box, which have its leaf in their rows, so that two leaves can be summed onto one another at once.
  * Boxes without sources are never in a list as sources, boxes without targets have no rows as targets, and a row has at least one entry.
  * Together with the pairs inside clusters (tree.h) the lists cover every pair of a target and a source exactly once; a tree whose points are
  * all at one place has none. */
@@ -19,7 +20,7 @@ typedef struct fmm_rows {
 } fmm_rows;
 
 typedef struct fmm_lists {
-  fmm_rows u; /* rows: leaves with targets, in tree->leaf order; entries: boxes of any level whose sources are summed directly onto the
+  fmm_rows u; /* rows: leaves with targets, in tree->leaf order; entries: boxes of any level (leaves, where targets are the sources) whose sources are summed directly onto the
                  leaf's targets, by ascending first source (FMM_LISTS_TO_SUM; else in any order); the leaf itself is among them (except in a cluster: its leaves are left out) */
   fmm_rows v; /* M2L by parents: rows: non-leaf boxes P, by ascending box (so level by level); entries: non-leaf boxes Q of the same level
                  adjacent to P (never P itself); direction = (dx+1) + 3(dy+1) + 9(dz+1) with d = Q - P in box units. Every pair (child of

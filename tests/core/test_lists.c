@@ -96,6 +96,19 @@ static void check_u(cover *c, const fmm_rows *u) {
   }
 }
 
+/* Of targets that are the sources: leaves alone, and two hold one another or neither the other. */
+static void check_mates(const fmm_tree *t, const fmm_rows *u) {
+  int32_t *row_of = malloc(((size_t)t->n_boxes + 1) * sizeof *row_of);
+  for (int32_t b = 0; b < t->n_boxes; b++) row_of[b] = -1;
+  for (int32_t r = 0; r < u->n_rows; r++) row_of[u->row[r]] = r;
+  for (int32_t r = 0; r < u->n_rows; r++)
+    for (int64_t j = u->offset[r]; j < u->offset[r + 1]; j++) {
+      assert_true(!t->n_children[u->entry[j]] && row_of[u->entry[j]] >= 0);
+      assert_true(fmm_lists_find(u, t, row_of[u->entry[j]], u->row[r]) >= 0);
+    }
+  free(row_of);
+}
+
 static int64_t check_v(cover *c, const fmm_rows *v) {
   const fmm_tree *t = c->tree;
   int64_t pairs = 0;
@@ -141,6 +154,7 @@ static void check_x(cover *c, const fmm_rows *x, int64_t threshold) {
 static void check_cover(const fmm_tree *t, const fmm_lists *l, int64_t threshold, const char *name, int q) {
   cover c = {t, calloc((size_t)(t->sources.n * t->targets.n) + 1, 1)};
   check_u(&c, &l->u);
+  if (t->same_points) check_mates(t, &l->u);
   assert_int_equal(check_v(&c, &l->v), l->v_pairs);
   check_w(&c, &l->w, threshold);
   check_x(&c, &l->x, threshold);

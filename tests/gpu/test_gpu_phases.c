@@ -31,10 +31,10 @@ static const shape shapes[] = {
     {"yukawa, gradient", "yukawa", "ellipsoid", 1200, 5, 12, 1, 1, 0, 0, 1e-12},
     {"laplace, order 9", "laplace", "uniform", 300, 9, 6, 1, 0, 0, 0, 1e-12},
     {"laplace, large leaves beside many small boxes", "laplace", "plummer", 3000, 3, 40, 2, 1, 0, 0, 1e-12}, /* W's tiles are cut */
-    {"laplace, order 10", "laplace", "ellipsoid", 150, 10, 4, 1, 0, 0, 0, 1e-12},                            /* V's transforms: some of a parent's children a block */
-    {"laplace, order 11", "laplace", "uniform", 150, 11, 4, 1, 0, 0, 0, 1e-6},
-    {"laplace, order 12, 2 columns", "laplace", "ellipsoid", 120, 12, 4, 2, 0, 0, 0, 1e-12},
-    {"laplace, order 13", "laplace", "uniform", 100, 13, 4, 1, 0, 0, 0, 1e-6},                                /* for any order */
+    {"laplace, order 10", "laplace", "ellipsoid", 70, 10, 2, 1, 0, 0, 0, 1e-12},                             /* V's transforms: some of a parent's children a block */
+    {"laplace, order 11", "laplace", "uniform", 100, 11, 3, 1, 0, 0, 0, 1e-6},
+    {"laplace, order 12, 2 columns", "laplace", "ellipsoid", 50, 12, 2, 2, 0, 0, 0, 1e-12},
+    {"laplace, order 13", "laplace", "uniform", 50, 13, 2, 1, 0, 0, 0, 1e-6},                                 /* for any order */
     {"laplace, order 3, surfaces as lattices", "laplace", "ellipsoid", 1500, 3, 12, 1, 0, 0, 0, 1e-6},
     {"laplace, order 4, surfaces as lattices", "laplace", "plummer", 1500, 4, 12, 1, 0, 1, 0, 1e-6},
     {"laplace, order 5, surfaces as lattices", "laplace", "ellipsoid", 1500, 5, 20, 1, 0, 0, 1, 1e-6},
@@ -238,14 +238,17 @@ static void use_precision(fixture *f, fmm_precision precision, double tolerance)
   for (int i = 0; i < FMM_N_PHASES; i++) f->state.precision[i] = FMM_PRECISION_DOUBLE;
 }
 
-/* With boxes of up to 200 sources summed directly, many a leaf has a box in its list whose leaves have not that leaf in theirs alone; and in parts that cut most pairs of leaves. */
+/* With boxes of up to 200 sources summed directly and lists as for other targets, many a leaf has a box in its list whose leaves have not that leaf in theirs alone; and in parts that cut
+ * most pairs of leaves. */
 static void u_in_both_directions_takes_boxes_without_mates(void **context) {
   static const shape direct = {"laplace, many boxes summed directly", "laplace", "plummer", 3000, 3, 20, 1, 0, 0, 0, 1e-6}, large = {"laplace, rows of several tiles", "laplace", "ellipsoid", 5000, 3, 900, 1, 0, 0, 0, 1e-6};
   for (int i = 0; i < 2; i++) {
     fixture f;
     make(&f, i ? &large : &direct);
     fmm_lists_free(&f.lists);
+    f.tree.same_points = 0;
     assert_ok(fmm_lists_build(&f.lists, &f.tree, 200, FMM_LISTS_TO_SUM, 1));
+    f.tree.same_points = 1;
     use_precision(&f, FMM_PRECISION_DOUBLE, 1e-6);
     check_phase(&f, &fmm_ulist_reference, f.potential, f.n_potential);
     double *before = values_of(f.n_potential, 0);
@@ -377,9 +380,9 @@ static const shape *shape_of_order(int order) {
 
 /* With all of a parent's children in a block, with some, and by the transforms for any order. */
 static void v_in_slabs_gives_the_same_bits(void **context) {
-  static const int orders[] = {6, 10, 11, 13};
+  static const int orders[] = {10, 11, 13};
   check_slabs(&shapes[0]);
-  for (int i = 0; i < 4; i++) check_slabs(shape_of_order(orders[i]));
+  for (int i = 0; i < 3; i++) check_slabs(shape_of_order(orders[i]));
 }
 
 /* No room for the parts of pairs of leaves: one way then, in less memory, and as right. */
