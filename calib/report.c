@@ -50,18 +50,19 @@ static void add_rates(writer *w, const fmm_device_rates *d, int is_gpu) {
 
 static void add_constants(writer *w, const fmm_device_rates *d) {
   static const char *const precisions[FMM_N_PRECISIONS] = {"double", "single"};
-  add(w, "\n  %-6s %-9s %9s %12s %10s %9s %8s   %-28s %5s %9s\n", "phase", "precision", "constant", "ns an entry", "ns a KiB", "us a level", "gradient", "error on held-out runs", "fit",
-      "held out");
+  add(w, "\n  %-6s %-9s %9s %7s %12s %10s %11s %12s %9s   %-28s %5s %9s\n", "phase", "precision", "constant", "other", "ns an entry", "ns a KiB", "us a level", "ns an unknown", "gradient",
+      "error on held-out runs", "fit", "held out");
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int k = 0; k < FMM_N_PRECISIONS; k++) {
       const fmm_constant *c = &d->constant[phase][k];
       double gradient = c->gradient > 0 ? c->gradient : 1;
       add(w, "  %-6s %-9s ", fmm_phase_names[phase], precisions[k]);
       if (!(c->value > 0)) add(w, "%9s\n", "not measured");
-      else if (!c->n_fit) add(w, "%9.2f %12.1f %10.1f %9.1f %8.2f   not fitted\n", c->value, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s, gradient);
-      else
-        add(w, "%9.2f %12.1f %10.1f %9.1f %8.2f   median %4.1f %%, 90th %5.1f %% %6d %9d\n", c->value, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s,
-            gradient, 100 * c->median_error, 100 * c->p90_error, c->n_fit, c->n_held_out);
+      else {
+        add(w, "%9.2f %7.2f %12.1f %10.1f %11.1f %13.1f %9.2f   ", c->value, fmm_constant_other(c), 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s, 1e9 * c->chain_s, gradient);
+        if (!c->n_fit) add(w, "not fitted\n");
+        else add(w, "median %4.1f %%, 90th %5.1f %% %6d %9d\n", 100 * c->median_error, 100 * c->p90_error, c->n_fit, c->n_held_out);
+      }
     }
 }
 
@@ -87,6 +88,6 @@ size_t fmm_machine_text(const fmm_machine *m, char *buffer, size_t capacity) {
   add(&w, "fingerprint %s\nbuild       %s\n", m->fingerprint[0] ? m->fingerprint : "(none)", m->build[0] ? m->build : "(unknown)");
   for (int device = 0; device < FMM_N_DEVICES; device++)
     if (m->device[device].present) add_device(&w, &m->device[device], device == FMM_DEVICE_GPU);
-  add(&w, "\nPredicted time = constant x what the rates allow + entries + bytes + levels; a constant of 1 is ideal.\n");
+  add(&w, "\nPredicted time = constant x what the rates allow + entries + bytes + levels + unknowns of levels; a constant of 1 is ideal. Other: of up and down the products, of V on a GPU the transforms.\n");
   return w.length;
 }

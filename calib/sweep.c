@@ -33,10 +33,12 @@ static fmm_sweep_sample features(const fmm_plan *plan, fmm_phase phase) {
   const fmm_setup *s = plan->setup;
   fmm_sweep_sample f = {.phase = phase, .device = s->info.device[phase], .precision = fmm_precision_index(s->state.precision[phase]), .gradient = s->counts.gradient};
   f.work = s->counts.total[fmm_work_on(&s->counts, phase, f.device, f.precision)];
-  f.sample.roofline_s = fmm_phase_roofline_s(&plan->machine, f.device, plan->pair->info, &s->counts, phase, f.precision);
+  const fmm_roofline roofline = fmm_phase_roofline(&plan->machine, f.device, plan->pair->info, &s->counts, phase, f.precision);
+  f.sample.roofline_s = roofline.seconds, f.sample.other_s = roofline.other_s;
   f.sample.entries = f.work.entries;
   f.sample.bytes = f.work.bytes / (f.precision + 1);
   f.sample.launches = fmm_phase_launches(&s->counts, phase);
+  f.sample.chain = f.sample.launches * fmm_phase_unknowns(&s->counts, plan->pair->info, phase);
   f.sample.launches_s = f.sample.launches * plan->machine.device[f.device].launch_s.value;
   return f;
 }

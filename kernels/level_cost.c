@@ -6,13 +6,14 @@ static void add_leaf(int64_t points, const fmm_count_case *what, const fmm_level
   double pairs = (double)points * fmm_surface_size(what->order);
   work->pairs += pairs;
   work->flops += pairs * fmm_pair_flops(what->pair, walk->gradient, what->n_columns) + w->leaf_flops;
+  work->other += w->leaf_flops;
   work->bytes += (double)points * walk->point_bytes + walk->leaf_passes * w->box_bytes;
 }
 
 static void add_parent(const fmm_tree *tree, int32_t box, const fmm_level_walk *walk, const fmm_box_work *w, fmm_work *work) {
   for (int32_t c = tree->first_child[box]; c < tree->first_child[box] + tree->n_children[box]; c++)
     if (walk->end[c] > walk->begin[c]) work->bytes += walk->child_passes * w->box_bytes;
-  work->flops += w->parent_flops;
+  work->flops += w->parent_flops, work->other += w->parent_flops;
 }
 
 void fmm_level_cost_add(const fmm_tree *tree, const fmm_count_case *what, const fmm_level_walk *walk, fmm_work level[FMM_MAX_LEVELS]) {

@@ -11,7 +11,8 @@ static double product_flops(const fmm_count_case *what) {
 }
 
 static void set_flops(const fmm_count_case *what, int gradient, double products, fmm_work *work) {
-  work->flops = work->pairs * fmm_pair_flops(what->pair, gradient, what->n_columns) + products * product_flops(what);
+  work->other = products * product_flops(what);
+  work->flops = work->pairs * fmm_pair_flops(what->pair, gradient, what->n_columns) + work->other;
 }
 
 fmm_status fmm_up_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {

@@ -1,4 +1,4 @@
-/* The cost table: roofline of each phase and level on each device, times the fitted constant, plus entries and launches.
+/* The cost table: roofline of each phase and level on each device, its two parts times their fitted constants, plus entries and launches.
  * Compute time of pairs follows Choi et al. 2014, eq. 6: the profile has the effective peak of the Laplace pair sum (11 flops in 7 + r
  * instructions) and the multiply-add peak (2 flops an instruction), which give r, the cost of the reciprocal square root; another pair
  * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time. The CPU's U list sums pairs of leaves in both directions at once
@@ -23,10 +23,12 @@ static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int p
   return laplace_s * (pair.plain + pair.roots * rsqrt) / (laplace_instructions + rsqrt);
 }
 
-/* one_way: of pairs that a GPU sums in both directions otherwise. */
+/* one_way: of pairs that a GPU sums in both directions otherwise. Along a row of a surface, a lattice, a pair has one addition for the square and one multiply-add for the sum. */
 static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision, int one_way) {
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
+  if (phase != FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && !precision && fmm_pair_lattice_on_gpu(pair, counts->order, gradient, counts->n_columns, counts->third_order))
+    return (instructions){2, 1};
   if (phase != FMM_PHASE_ULIST) return (instructions){one, 1};
   if (device == FMM_DEVICE_GPU) return (instructions){one + (counts->both_on_gpu && !precision && !one_way), 1};
   if (!counts->same_points || counts->n_leaves < 2) return (instructions){one, 1};
@@ -35,32 +37,35 @@ static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_cou
 
 const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1, [FMM_PHASE_WLIST] = 1, [FMM_PHASE_DOWN] = 1};
 
-/* What the rates allow, and what one unit of the device does alone after the others. */
-typedef struct bound { double limit_s, tail_s; } bound;
+/* What the rates allow, the part of it that is of the other kind (fmm_work), and what one unit of the device does alone after the others. */
+typedef struct bound { double limit_s, other_s, tail_s; } bound;
 
 static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work, int precision,
                       int one_way) {
   const fmm_device_rates *d = &machine->device[device];
   int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
   int pairs_in = cheap ? precision : 0, products_in = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? precision : 0;
-  double compute = work->flops / d->fma_flops_per_s[products_in].value, tail = 0;
+  double other = work->other / d->fma_flops_per_s[products_in].value, compute = (work->flops - work->other) / d->fma_flops_per_s[products_in].value + other, tail = 0;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
-    double pair_flops = work->pairs * fmm_pair_flops(pair, gradient, counts->n_columns);
     instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in, one_way);
-    compute = work->pairs * seconds_a_pair(d, each, pairs_in) +
-              fmax(work->flops - pair_flops, 0) / d->fma_flops_per_s[products_in].value;
+    compute = work->pairs * seconds_a_pair(d, each, pairs_in) + other;
     tail = work->longest * d->units * seconds_a_pair(d, each, pairs_in);
   }
-  return (bound){fmax(compute, work->bytes / (precision + 1) / d->memory_bytes_per_s.value), tail};
+  const double limit = fmax(compute, work->bytes / (precision + 1) / d->memory_bytes_per_s.value);
+  return (bound){limit, compute > 0 ? limit * other / compute : 0, tail};
 }
 
-double fmm_phase_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
-  double seconds = 0;
+fmm_roofline fmm_phase_roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
+  fmm_roofline all = {0};
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
     const bound b = roofline(machine, device, pair, counts, phase, &counts->level[fmm_work_on(counts, phase, device, precision)][level], precision, 0);
-    seconds += b.limit_s + b.tail_s;
+    all.seconds += b.limit_s + b.tail_s, all.other_s += b.other_s;
   }
-  return seconds;
+  return all;
+}
+
+double fmm_phase_unknowns(const fmm_counts *counts, const fmm_pair_info *pair, fmm_phase phase) {
+  return phase == FMM_PHASE_ULIST ? 0 : (double)pair->equivalent_components * counts->n_surface;
 }
 
 int fmm_phase_launches(const fmm_counts *counts, fmm_phase phase) {
@@ -83,7 +88,8 @@ static fmm_constant usable_constant(const fmm_device_rates *d, int phase, int pr
 typedef struct level_time { double seconds, limit_s; } level_time;
 
 static level_time time_of(const fmm_constant *c, const fmm_work *work, bound b, double gradient, int precision) {
-  return (level_time){gradient * (c->value * (b.limit_s + b.tail_s) + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.limit_s};
+  const double roofline_s = c->value * (b.limit_s - b.other_s + b.tail_s) + fmm_constant_other(c) * b.other_s;
+  return (level_time){gradient * (roofline_s + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.limit_s};
 }
 
 /* U on a GPU in single: tiles that are too tight for float are summed in double and one way. Where U in double is summed in both directions its constant was fitted to that, and
@@ -98,7 +104,7 @@ static level_time with_tight_tiles(level_time all, const fmm_machine *machine, c
 
 void fmm_cost_learn(fmm_machine *machine, const fmm_counts *counts, fmm_phase phase, fmm_device device, int precision, double ratio) {
   fmm_constant *c = machine->device[device].constant[phase];
-  c[precision].value *= ratio;
+  c[precision].value *= ratio, c[precision].other *= ratio;
   if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && precision && counts->tight_share > 0) c[0].value *= ratio;
 }
 
@@ -108,7 +114,7 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   fmm_constant c = usable_constant(d, phase, precision);
   fmm_cost cost = {.feasible = 1, .p90_error = c.p90_error};
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
-  double launch_s = d->launch_s.value + c.launch_s, gradient = counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1;
+  double launch_s = d->launch_s.value + c.launch_s + c.chain_s * fmm_phase_unknowns(counts, pair, (fmm_phase)phase), gradient = counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1;
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
     const fmm_work *work = &counts->level[fmm_work_on(counts, (fmm_phase)phase, (fmm_device)device, precision)][level];
     level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision, 0), gradient, precision);

@@ -1,4 +1,4 @@
-/* Fit of one phase's constants: non-negative least squares on relative errors, up to four unknowns (of roofline, entries, bytes, launches), solved
+/* Fit of one phase's constants: non-negative least squares on relative errors, up to six unknowns (of the roofline's two parts, entries, bytes, launches, launches times values of a surface), solved
  * exactly over the active sets; errors on the runs that were held out. Reference: Choi et al. 2014, section 4.3 (linear regression over
  * N, q, p); Lawson & Hanson, Solving Least Squares Problems (1974), ch. 23 (non-negativity). */
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "model/model.h"
 
-enum { ROOFLINE, ENTRIES, BYTES, LAUNCHES, UNKNOWNS };
+enum { MAIN, OTHER, ENTRIES, BYTES, LAUNCHES, CHAIN, UNKNOWNS };
 
 /* A run that is mostly launches says nothing of the rest, and on a busy machine launches are measured too long. */
 static const double most_launches = 0.5;
@@ -18,7 +18,7 @@ static const double most_launches = 0.5;
 static const double least_of_roofline = 0.5;
 
 /* Normal equations of  sum (x . features / t - (1 - (launches_s + least * roofline_s) / t))^2, scaled so that the matrix has ones on its diagonal (or
- * zeros); least: of the roofline's constant, what is given before. */
+ * zeros); least: of the constants of both parts of the roofline, what is given before. */
 typedef struct normal { double a[UNKNOWNS][UNKNOWNS], b[UNKNOWNS], scale[UNKNOWNS], least; int n; } normal;
 
 static int usable(const fmm_sample *s) { return s->seconds > 0 && isfinite(s->seconds) && s->roofline_s > 0 && isfinite(s->roofline_s); }
@@ -41,7 +41,8 @@ static normal accumulate(int n, const fmm_sample *samples, int all) {
   for (int i = 0; i < n; i++) {
     const fmm_sample *s = &samples[i];
     if (!is_for_fit(s, all)) continue;
-    const double t = s->seconds, row[UNKNOWNS] = {s->roofline_s / t, s->entries / t, s->bytes / t, s->launches / t}, y = own_part(s) - m.least * row[ROOFLINE];
+    const double t = s->seconds, row[UNKNOWNS] = {(s->roofline_s - s->other_s) / t, s->other_s / t, s->entries / t, s->bytes / t, s->launches / t, s->chain / t};
+    const double y = own_part(s) - m.least * (row[MAIN] + row[OTHER]);
     for (int j = 0; j < UNKNOWNS; j++) {
       for (int k = 0; k < UNKNOWNS; k++) m.a[j][k] += row[j] * row[k];
       m.b[j] += row[j] * y;
@@ -88,7 +89,7 @@ static void best_of_sets(const normal *m, int most, double best[UNKNOWNS]) {
   double explained = -1;
   for (unsigned set = 1; set < 1u << UNKNOWNS; set++) {
     double x[UNKNOWNS], gain = 0;
-    if (__builtin_popcount(set | 1u << ROOFLINE) > most || !solve(m, set, x)) continue;
+    if (__builtin_popcount(set | 1u << MAIN) > most || !solve(m, set, x)) continue;
     int positive = 1;
     for (int j = 0; j < UNKNOWNS; j++) {
       if (set & 1u << j) positive &= x[j] > 0;
@@ -101,8 +102,8 @@ static void best_of_sets(const normal *m, int most, double best[UNKNOWNS]) {
 }
 
 double fmm_fit_predict(const fmm_constant *constant, const fmm_sample *sample) {
-  return constant->value * sample->roofline_s + constant->entry_s * sample->entries + constant->byte_s * sample->bytes +
-         constant->launch_s * sample->launches + sample->launches_s;
+  return constant->value * (sample->roofline_s - sample->other_s) + fmm_constant_other(constant) * sample->other_s + constant->entry_s * sample->entries +
+         constant->byte_s * sample->bytes + constant->launch_s * sample->launches + constant->chain_s * sample->chain + sample->launches_s;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -132,9 +133,10 @@ fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *cons
   fmm_constant c = {.n_fit = m.n};
   double x[UNKNOWNS] = {0};
   if (!m.n) return FMM_FAIL(FMM_ERR_ARGUMENT, "none of %d samples has positive seconds and work: nothing to fit", n);
-  best_of_sets(&m, m.n <= 2 ? 1 : m.n <= 5 ? 2 : m.n <= 8 ? 3 : UNKNOWNS, x);
+  best_of_sets(&m, m.n <= 2 ? 1 : m.n <= 5 ? 2 : m.n <= 8 ? 3 : m.n <= 16 ? 4 : UNKNOWNS, x);
   for (int j = 0; j < UNKNOWNS; j++) x[j] = m.scale[j] > 0 ? x[j] / m.scale[j] : 0;
-  c.value = m.least + x[ROOFLINE], c.entry_s = x[ENTRIES], c.byte_s = x[BYTES], c.launch_s = x[LAUNCHES];
+  c.value = m.least + x[MAIN], c.other = m.scale[OTHER] > 0 ? m.least + x[OTHER] : 0;
+  c.entry_s = x[ENTRIES], c.byte_s = x[BYTES], c.launch_s = x[LAUNCHES], c.chain_s = x[CHAIN];
   FMM_TRY(measure_errors(n, samples, 1, &c));
   if (!c.n_held_out) FMM_TRY(measure_errors(n, samples, 0, &c));
   *constant = c;
@@ -147,7 +149,7 @@ fmm_status fmm_fit_gradient(int n, const fmm_sample *samples, fmm_constant *cons
   FMM_TRY(FMM_ALLOCATE(&ratio, n, "the runs with gradients"));
   for (int i = 0; i < n; i++) {
     const fmm_sample *s = &samples[i];
-    double launches = s->launches_s + constant->launch_s * s->launches, foretold = fmm_fit_predict(constant, s) - launches;
+    double launches = s->launches_s + constant->launch_s * s->launches + constant->chain_s * s->chain, foretold = fmm_fit_predict(constant, s) - launches;
     if (usable(s) && foretold > 0 && launches <= most_launches * s->seconds) ratio[count++] = (s->seconds - launches) / foretold;
   }
   qsort(ratio, (size_t)count, sizeof *ratio, ascending);

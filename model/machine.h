@@ -5,15 +5,17 @@
 #define FMM_MACHINE_H
 #include "runtime/status.h"
 
-enum { FMM_PROFILE_SCHEMA = 6, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
+enum { FMM_PROFILE_SCHEMA = 7, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
 
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
-/* Fitted per phase, device and precision: seconds = value * roofline + entry_s * entries + byte_s * bytes + (launch + launch_s) * launches
- * (model/cost.c). value: 1 is ideal, 0: not measured yet; the others are what the roofline leaves out: overhead of a list entry or box, memory
- * traffic that arithmetic does not hide, overhead of a level; 0 where the fit found none. gradient: factor on all but the launches where results have
- * gradients, measured after the fit; 0: not measured, taken for 1. errors: |predicted - measured| / measured over the
- * n_held_out runs kept out of the fit. */
-typedef struct fmm_constant { double value, entry_s, byte_s, launch_s, gradient, median_error, p90_error; int n_fit, n_held_out; } fmm_constant;
+/* Fitted per phase, device and precision: seconds = value * main + other * other part + entry_s * entries + byte_s * bytes + (launch + launch_s + chain_s * unknowns) * launches
+ * (model/cost.c), main and other being the two parts of the roofline: pairs, of V products; and products of up and down, of V on a GPU transforms (fmm_work). value: 1 is ideal,
+ * 0: not measured yet; other: likewise, 0: as value. What the roofline leaves out: overhead of a list entry or box, memory traffic that arithmetic does not hide, overhead of a
+ * level, and of a level and unknown (values of a surface), as with these grow the operators that a level reads and what of a level's work is one after the other; 0 where the fit
+ * found none. gradient: factor on all but the launches where results have gradients, measured after the fit; 0: not measured, taken for 1. errors: |predicted - measured| /
+ * measured over the n_held_out runs kept out of the fit. */
+typedef struct fmm_constant { double value, other, entry_s, byte_s, launch_s, chain_s, gradient, median_error, p90_error; int n_fit, n_held_out; } fmm_constant;
+static inline double fmm_constant_other(const fmm_constant *c) { return c->other > 0 ? c->other : c->value; }
 
 typedef struct fmm_device_rates {
   int present;

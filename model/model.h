@@ -1,6 +1,6 @@
 /* From counts and rates to a cost table: time of every phase at every level on every device in every precision.
- * t = C * max(compute, memory) a level + entry_s * entries + byte_s * bytes + launch_s * launches; constants fitted a phase, device and precision; transfers
- * are apart.
+ * t = C * max(compute, memory) a level + entry_s * entries + byte_s * bytes + (launch_s + chain_s * unknowns) * launches; constants fitted a phase, device and precision, C one
+ * for each of two parts of the work; transfers are apart.
  * Pure functions over plain structs; no hardware is touched. Reference: Choi et al. 2014, section 4. */
 #ifndef FMM_MODEL_H
 #define FMM_MODEL_H
@@ -28,10 +28,13 @@ typedef struct fmm_cost_table {
 } fmm_cost_table;
 
 extern const unsigned char fmm_phase_makes_results[FMM_N_PHASES]; /* U, W, down: those that gradients concern */
-/* Seconds that the hardware allows for a phase (C = 1), with what a GPU's longest tile of U takes alone: the feature that constants are fitted to. Of each level the larger of compute and memory. Compute is pairs at the pair rate and other flops at
- * the multiply-add peak, one after the other; the pair rate of a kernel follows from Laplace's by instructions a pair (eq. 6). Single: half the bytes; what is in
+/* Seconds that the hardware allows for a phase (C = 1), with what a GPU's longest tile of U takes alone: the features that constants are fitted to. Of each level the larger of compute and memory. Compute is pairs at the pair rate and other flops at
+ * the multiply-add peak, one after the other; the pair rate of a kernel follows from Laplace's by instructions a pair (eq. 6), as does that of sums along the rows of surfaces on a GPU. Single: half the bytes; what is in
  * single besides are pairs (onto and from surfaces up to the order where that serves) and V's products on the CPU; all other products are double. */
-double fmm_phase_roofline_s(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision_index);
+typedef struct fmm_roofline { double seconds, other_s /* of these, the part of the other kind: fmm_work */; } fmm_roofline;
+fmm_roofline fmm_phase_roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision_index);
+/* Values of one surface, where the phase has surfaces. */
+double fmm_phase_unknowns(const fmm_counts *counts, const fmm_pair_info *pair, fmm_phase phase);
 /* Launches (GPU) or parallel regions (CPU): one a level with work for up and down, one for all levels of a list. */
 int fmm_phase_launches(const fmm_counts *counts, fmm_phase phase);
 
@@ -54,11 +57,12 @@ void fmm_choi_predict(const fmm_choi_machine *machine, double n_points, double l
 /* Effective peak of the Laplace pair sum, eq. 6: 11 flops in 7 + rsqrt_instructions. */
 double fmm_choi_peak(double rsqrt_instructions, double hertz, double processors);
 
-/* One measured run of one phase on one device in one precision, as features of the fit. bytes: in that precision; launches_s: what the profile's
- * launch cost makes of `launches`, part of every prediction. */
-typedef struct fmm_sample { double roofline_s, entries, bytes, launches, launches_s, seconds; int held_out; } fmm_sample;
-/* value > 0 and entry_s, byte_s, launch_s >= 0 that minimise the squared relative error over the samples not held out; the errors over the held-out
- * ones (over all, when none is). Few samples fit fewer constants: up to two value alone, up to five one more, up to eight two more.
+/* One measured run of one phase on one device in one precision, as features of the fit. other_s: part of roofline_s; bytes: in that precision; chain: launches times unknowns;
+ * launches_s: what the profile's launch cost makes of `launches`, part of every prediction. */
+typedef struct fmm_sample { double roofline_s, other_s, entries, bytes, launches, chain, launches_s, seconds; int held_out; } fmm_sample;
+/* value > 0 and other, entry_s, byte_s, launch_s, chain_s >= 0 that minimise the squared relative error over the samples not held out; the errors over the held-out
+ * ones (over all, when none is). other is 0, as value, where no sample has such a part. Few samples fit fewer constants: up to two value alone, up to five one more, up to eight two
+ * more, up to sixteen three more.
  * Runs that are launches for more than half are left out where others are. FMM_ERR_ARGUMENT without usable samples. */
 fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *constant);
 /* Sets the constants' factor for gradients: the median of measured over foretold, launches left out on both sides, over samples of runs with gradients

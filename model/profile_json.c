@@ -22,8 +22,9 @@ static const field device_fields[] = {FIELD(fmm_device_rates, present, BOOLEAN),
                                       FIELD(fmm_device_rates, units, INTEGER),   FIELD(fmm_device_rates, memory_mb, INTEGER),
                                       FIELD(fmm_device_rates, driving_slowdown, NUMBER), {0}};
 static const field rate_fields[] = {FIELD(fmm_rate, value, NUMBER), FIELD(fmm_rate, spread, NUMBER), {0}};
-static const field constant_fields[] = {FIELD(fmm_constant, value, NUMBER),        FIELD(fmm_constant, entry_s, NUMBER),
-                                        FIELD(fmm_constant, byte_s, NUMBER),       FIELD(fmm_constant, launch_s, NUMBER),
+static const field constant_fields[] = {FIELD(fmm_constant, value, NUMBER),        FIELD(fmm_constant, other, NUMBER),
+                                        FIELD(fmm_constant, entry_s, NUMBER),      FIELD(fmm_constant, byte_s, NUMBER),
+                                        FIELD(fmm_constant, launch_s, NUMBER),     FIELD(fmm_constant, chain_s, NUMBER),
                                         FIELD(fmm_constant, gradient, NUMBER),
                                         FIELD(fmm_constant, median_error, NUMBER), FIELD(fmm_constant, p90_error, NUMBER),
                                         FIELD(fmm_constant, n_fit, INTEGER),       FIELD(fmm_constant, n_held_out, INTEGER), {0}};

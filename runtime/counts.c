@@ -21,6 +21,7 @@ void fmm_counts_add_up(fmm_counts *counts) {
       const fmm_work *w = &counts->level[work][level];
       total.pairs += w->pairs;
       total.flops += w->flops;
+      total.other += w->other;
       total.bytes += w->bytes;
       total.entries += w->entries;
       total.longest += w->longest;

@@ -10,6 +10,7 @@
 typedef struct fmm_work {
   double pairs;   /* kernel evaluations (U: source x target points; up, down, W, X: points x surface points); V: true M2L pairs of boxes */
   double flops;   /* floating-point operations of the form used: pair flops, 2 per multiply-add of products, FFT 2.5 n log2 n per real transform */
+  double other;   /* of these, the ones of another kind than most, which have a constant of their own: up, down: products; V on a GPU: transforms; else 0 */
   double bytes;   /* fewest bytes moved through memory, in double: inputs read once, outputs written once */
   double entries; /* list entries or boxes handled: the unit of per-item overhead (up, down: boxes; U, W, X: entries; V: pairs of parents) */
   double longest; /* of the pairs, those that one multiprocessor does alone after all others have ended, at worst (U on a GPU, on one level; else 0) */

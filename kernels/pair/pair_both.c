@@ -1,5 +1,6 @@
 /* See pair_both.h. */
 #include "kernels/pair/pair_both.h"
+#include "kernels/pair/pair_tiles.h"
 
 int fmm_pair_can_both(const fmm_pair_info *info, int n_columns) {
   return n_columns == 1 && info->symmetric && !info->takes_normals && info->components == info->outputs;
@@ -21,4 +22,8 @@ int fmm_pair_newton_on_gpu(double tolerance) { return tolerance > 1e-10; }
 
 int fmm_pair_both_on_gpu(const fmm_pair_info *info, int gradient, int n_columns, int third_order) {
   return info->inverse_distance && n_columns == 1 && !gradient && !third_order;
+}
+
+int fmm_pair_lattice_on_gpu(const fmm_pair_info *info, int order, int gradient, int n_columns, int third_order) {
+  return info->inverse_distance && n_columns == 1 && !gradient && !third_order && order >= FMM_LATTICE_LEAST_ORDER && order <= FMM_LATTICE_MOST_ORDER;
 }

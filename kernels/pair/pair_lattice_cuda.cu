@@ -339,8 +339,7 @@ job job_of(const fmm_cuda_pair_job *j) {
 /* For 1/r in double with one Newton step, one column, potentials where there are points. */
 int fmm_cuda_lattice_serves(const fmm_gpu_plan *p, fmm_cuda_sum sum) {
   int to_points = sum == FMM_SUM_W || sum == FMM_SUM_L2P;
-  return sum != FMM_SUM_U && p->info->inverse_distance && p->columns == 1 && fmm_pair_newton_on_gpu(p->tolerance) && p->order >= FMM_LATTICE_LEAST_ORDER &&
-         p->order <= FMM_LATTICE_MOST_ORDER && !p->sums[sum].single && !(to_points && p->gradient);
+  return sum != FMM_SUM_U && !p->sums[sum].single && fmm_pair_lattice_on_gpu(p->info, p->order, to_points && p->gradient, p->columns, !fmm_pair_newton_on_gpu(p->tolerance));
 }
 
 cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *j) {

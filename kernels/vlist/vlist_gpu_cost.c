@@ -42,7 +42,7 @@ static void add_windows(const fmm_tree *tree, const fmm_rows *v, const fmm_vlist
 }
 
 static void add_parent(const fmm_vlist_gpu_work *w, fmm_work *work) {
-  work->flops += w->parent_flops;
+  work->flops += w->parent_flops, work->other += w->parent_flops;
   work->bytes += w->parent_bytes;
 }
 

@@ -114,6 +114,7 @@ static void up_and_down_count_points_times_surface_and_parity_blocks(void **stat
   assert_true(c.total[FMM_PHASE_UP].pairs == pairs && c.total[FMM_PHASE_DOWN].pairs == pairs);
   assert_true(c.total[FMM_PHASE_UP].flops == 11 * pairs + LEAVES * 2 * product / 8); /* two factors; levels 0 and 1 are in no list */
   assert_true(c.total[FMM_PHASE_DOWN].flops == 11 * pairs + LEAVES * 2 * product / 8);
+  assert_true(c.total[FMM_PHASE_UP].other == LEAVES * 2 * product / 8 && c.total[FMM_PHASE_DOWN].other == c.total[FMM_PHASE_UP].other && c.total[FMM_PHASE_VLIST].other == 0);
   assert_true(c.total[FMM_PHASE_WLIST].flops == 0 && c.total[FMM_PHASE_XLIST].entries == 0);
 }
 
@@ -136,6 +137,7 @@ static void the_gpus_form_counts_parents_groups_and_dense_operators(void **state
   const fmm_work *v = &c.total[FMM_WORK_VLIST_GPU];
   double frequencies = 7 * 7 * 3 + 7 * 4, pairs = LEAVES * Q * 56.0, product = 2.0 * 56 * 56;
   assert_true(v->flops == 26 * 2 * 16 * 8 * 16 * frequencies + 16 * 8 * 30 * 256); /* 30 p^4 a child */
+  assert_true(v->other == 16 * 8 * 30 * 256 && c.total[FMM_WORK_UP_GPU].other == LEAVES * 2 * product);
   assert_true(v->bytes == 16 * 8 * (2 * 16 * frequencies + 8 * 56) && v->entries == frequencies);
   assert_true(c.level[FMM_WORK_VLIST_GPU][2].flops == v->flops);
   assert_true(c.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * product);

@@ -25,8 +25,8 @@ static fmm_counts counts(void) {
   c.level[FMM_WORK_ULIST_GPU_BOTH][4] = (fmm_work){.pairs = 0.55e9, .flops = 6e9, .bytes = 2e6, .entries = 600};
   c.level[FMM_PHASE_VLIST][4] = (fmm_work){.pairs = 500, .flops = 1e6, .bytes = 4e9, .entries = 100};
   c.level[FMM_WORK_VLIST_GPU][4] = (fmm_work){.flops = 9e12, .bytes = 4e9, .entries = 30};
-  c.level[FMM_PHASE_UP][2] = (fmm_work){.pairs = 0, .flops = 3.2e9, .bytes = 10, .entries = 10};
-  c.level[FMM_PHASE_UP][3] = (fmm_work){.pairs = 1e8, .flops = 11e8 + 1.6e9, .bytes = 10, .entries = 20};
+  c.level[FMM_PHASE_UP][2] = (fmm_work){.pairs = 0, .flops = 3.2e9, .other = 3.2e9, .bytes = 10, .entries = 10};
+  c.level[FMM_PHASE_UP][3] = (fmm_work){.pairs = 1e8, .flops = 11e8 + 1.6e9, .other = 1.6e9, .bytes = 10, .entries = 20};
   fmm_counts_add_up(&c);
   return c;
 }
@@ -45,6 +45,47 @@ static void a_phase_takes_the_larger_of_compute_and_memory(void **state) {
   assert_near(t.level_s[FMM_PHASE_UP][3][FMM_DEVICE_CPU][0], 1e8 / 12.8e9 + 1.6e9 / 160e9 + 3e-6, 1e-12);
   assert_near(t.total[FMM_PHASE_UP][FMM_DEVICE_CPU][0].seconds,
               t.level_s[FMM_PHASE_UP][2][FMM_DEVICE_CPU][0] + t.level_s[FMM_PHASE_UP][3][FMM_DEVICE_CPU][0], 1e-12);
+}
+
+/* Pairs and products of up; 152 unknowns at order 6. A level that memory limits is shared out as its arithmetic is. */
+static void the_two_parts_of_a_phase_have_constants_of_their_own(void **state) {
+  fmm_machine m = machine("cpu-2-cores"); /* 12.8 Gpair/s, 160 GFLOP/s, 20 GB/s, 3 us a region */
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  m.device[0].constant[FMM_PHASE_UP][0] = (fmm_constant){.value = 2, .other = 5, .chain_s = 1e-8};
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.level_s[FMM_PHASE_UP][2][FMM_DEVICE_CPU][0], 5 * 3.2e9 / 160e9 + 3e-6 + 152e-8, 1e-12);
+  assert_near(t.level_s[FMM_PHASE_UP][3][FMM_DEVICE_CPU][0], 2 * 1e8 / 12.8e9 + 5 * 1.6e9 / 160e9 + 3e-6 + 152e-8, 1e-12);
+  const fmm_roofline b = fmm_phase_roofline(&m, FMM_DEVICE_CPU, &fmm_info_laplace, &c, FMM_PHASE_UP, 0);
+  assert_near(b.other_s, 4.8e9 / 160e9, 1e-12);
+  assert_near(b.seconds, 4.8e9 / 160e9 + 1e8 / 12.8e9, 1e-12);
+  c.level[FMM_PHASE_UP][3].bytes = 20e9;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  const double pairs_s = 1e8 / 12.8e9, products_s = 1.6e9 / 160e9, share = products_s / (pairs_s + products_s);
+  assert_near(t.level_s[FMM_PHASE_UP][3][FMM_DEVICE_CPU][0], 2 * (1 - share) + 5 * share + 3e-6 + 152e-8, 1e-12);
+  m.device[0].constant[FMM_PHASE_UP][0].other = 0; /* as value */
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.level_s[FMM_PHASE_UP][2][FMM_DEVICE_CPU][0], 2 * 3.2e9 / 160e9 + 3e-6 + 152e-8, 1e-12);
+  assert_true(fmm_phase_unknowns(&c, &fmm_info_stokes, FMM_PHASE_DOWN) == 3 * 152 && fmm_phase_unknowns(&c, &fmm_info_laplace, FMM_PHASE_ULIST) == 0);
+}
+
+/* An addition and a multiply-add beside the root for seven instructions, where the GPU's kernels for lattices serve. */
+static void sums_along_the_rows_of_surfaces_are_priced_by_what_they_do(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  fmm_counts c = counts();
+  c.level[FMM_WORK_UP_GPU][3] = (fmm_work){.pairs = 1e9, .flops = 11e9, .bytes = 10, .entries = 20};
+  const double pair_s = 1 / 1170e9, instructions_per_s = 31.1e12 / 2, rsqrt = instructions_per_s * pair_s - 7;
+  const double along = 1e9 * (2 + rsqrt) / instructions_per_s, any = 1e9 * (7 + rsqrt) / instructions_per_s;
+  assert_near(fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_UP, 0).seconds, along, 1e-12);
+  assert_near(fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_UP, 1).seconds, along, 1e-12); /* above order 5 these sums are double */
+  c.order = 9;
+  assert_near(fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_UP, 0).seconds, any, 1e-12);
+  c.order = 6, c.third_order = 1;
+  assert_near(fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_UP, 0).seconds, any, 1e-12);
+  c.third_order = 0, c.gradient = 1; /* at points: not up */
+  assert_near(fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_UP, 0).seconds, along, 1e-12);
+  c.level[FMM_WORK_DOWN_GPU][3] = c.level[FMM_WORK_UP_GPU][3];
+  assert_near(fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_DOWN, 0).seconds, 1e9 * (13 + rsqrt) / instructions_per_s, 1e-12);
 }
 
 static void a_phase_without_work_costs_nothing(void **state) {
@@ -140,14 +181,14 @@ static void the_longest_tile_of_u_comes_on_top(void **state) {
   fmm_cost_table without, with;
   m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_ULIST][0].value = 1.5;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &without);
-  const double roofline = fmm_phase_roofline_s(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_ULIST, 0);
+  const double roofline = fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_ULIST, 0).seconds;
   c.level[FMM_WORK_ULIST_GPU][4].longest = 2e6;
   fmm_counts_add_up(&c);
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &with);
   const fmm_cost *a = &without.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0], *b = &with.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0];
   assert_near(b->seconds - a->seconds, 1.5 * 2e6 * 132 / 1170e9, 1e-9);
   assert_true(a->limit_s == b->limit_s);
-  assert_near(fmm_phase_roofline_s(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_ULIST, 0), roofline + 2e6 * 132 / 1170e9, 1e-9);
+  assert_near(fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_ULIST, 0).seconds, roofline + 2e6 * 132 / 1170e9, 1e-9);
 }
 
 /* The GPU's U in single for this machine, less the launch, which both precisions have alike here. */
@@ -305,6 +346,8 @@ static void equation_6_gives_the_peak_of_table_1(void **state) { assert_near(fmm
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_phase_takes_the_larger_of_compute_and_memory),
+                                     cmocka_unit_test(the_two_parts_of_a_phase_have_constants_of_their_own),
+                                     cmocka_unit_test(sums_along_the_rows_of_surfaces_are_priced_by_what_they_do),
                                      cmocka_unit_test(a_phase_without_work_costs_nothing),
                                      cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst),
                                      cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),

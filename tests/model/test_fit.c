@@ -40,14 +40,43 @@ static void all_four_constants_come_back_from_exact_samples(void **state) {
   assert_true(c.p90_error < 1e-9);
 }
 
+/* The same with two parts of the roofline and levels that cost by their unknowns. */
+static void make_six(int n, fmm_sample *s, double other, double chain_s) {
+  make_four(n, s, 1.7, 3e-7, 2e-10, 5e-5);
+  for (int i = 0; i < n; i++) {
+    s[i].other_s = s[i].roofline_s * (1 + i * 11 % 17) / 18, s[i].chain = s[i].launches * (50 + 40 * (i * 3 % 8));
+    s[i].seconds += (other - 1.7) * s[i].other_s + chain_s * s[i].chain;
+  }
+}
+
+static void all_six_constants_come_back_from_exact_samples(void **state) {
+  fmm_sample s[40];
+  fmm_constant c;
+  make_six(40, s, 0.9, 4e-8);
+  assert_ok(fmm_fit_constant(40, s, &c));
+  assert_true(fabs(c.value / 1.7 - 1) < 1e-9 && fabs(c.other / 0.9 - 1) < 1e-9 && fabs(c.chain_s / 4e-8 - 1) < 1e-9);
+  assert_true(fabs(c.entry_s / 3e-7 - 1) < 1e-9 && fabs(c.byte_s / 2e-10 - 1) < 1e-9 && fabs(c.launch_s / 5e-5 - 1) < 1e-9);
+  assert_true(c.p90_error < 1e-9);
+  c.value = c.other = 3; /* one for both is what a profile without the other says */
+  fmm_constant alike = c;
+  alike.other = 0;
+  assert_true(fmm_fit_predict(&c, &s[3]) == fmm_fit_predict(&alike, &s[3]));
+  make_four(30, s, 1.7, 3e-7, 2e-10, 5e-5);
+  assert_ok(fmm_fit_constant(30, s, &c));
+  assert_true(c.other == 0 && c.chain_s == 0);
+}
+
 static void few_samples_fit_few_constants(void **state) {
   fmm_sample s[30];
-  make_four(30, s, 1.7, 3e-7, 2e-10, 5e-5);
-  const int samples[] = {2, 5, 8, 12}, most[] = {1, 2, 3, 4};
-  for (int i = 0; i < 4; i++) {
+  make_six(30, s, 0.9, 4e-8);
+  const int samples[] = {2, 5, 8, 12, 16, 20}, most[] = {1, 2, 3, 4, 4, 6};
+  for (int i = 0; i < 6; i++) {
     fmm_constant c;
     assert_ok(fmm_fit_constant(samples[i], s, &c));
-    assert_true(1 + (c.entry_s > 0) + (c.byte_s > 0) + (c.launch_s > 0) <= most[i] && c.value > 0);
+    double least = INFINITY; /* below it no constant of the roofline is */
+    for (int k = 0; k < samples[i]; k++) least = fmin(least, 0.5 * (s[k].seconds - s[k].launches_s) / s[k].roofline_s);
+    assert_true(1 + (c.other > least * (1 + 1e-9)) + (c.entry_s > 0) + (c.byte_s > 0) + (c.launch_s > 0) + (c.chain_s > 0) <= most[i]);
+    assert_true(c.value >= least * (1 - 1e-9) && c.other >= least * (1 - 1e-9));
   }
 }
 
@@ -155,7 +184,8 @@ static void the_factor_for_gradients_is_the_median_beside_launches(void **state)
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(exact_samples_give_the_constants_back),
-                                     cmocka_unit_test(all_four_constants_come_back_from_exact_samples), cmocka_unit_test(few_samples_fit_few_constants),
+                                     cmocka_unit_test(all_four_constants_come_back_from_exact_samples), cmocka_unit_test(all_six_constants_come_back_from_exact_samples),
+                                     cmocka_unit_test(few_samples_fit_few_constants),
                                      cmocka_unit_test(work_is_not_free_where_a_sweep_does_not_show_its_cost), cmocka_unit_test(an_overhead_that_would_be_negative_is_zero),
                                      cmocka_unit_test(noise_moves_the_constants_little_and_shows_in_the_errors),
                                      cmocka_unit_test(held_out_runs_do_not_enter_the_fit),

@@ -33,7 +33,7 @@ static inline fmm_counts full_tree(double n, int depth, int order) {
                                              .bytes = 4 * boxes * v.spectrum_bytes};
     fmm_vlist_gpu_work g = fmm_vlist_gpu_work_of(&what);
     double all = boxes / 8; /* parents: sources and targets; 26 directions of each eight */
-    c.level[FMM_WORK_VLIST_GPU][l] = (fmm_work){.flops = 2 * all * g.parent_flops + 26 * ceil(all / 8) * g.product_flops, .entries = 2 * all, .bytes = 2 * all * g.parent_bytes};
+    c.level[FMM_WORK_VLIST_GPU][l] = (fmm_work){.flops = 2 * all * g.parent_flops + 26 * ceil(all / 8) * g.product_flops, .other = 2 * all * g.parent_flops, .entries = 2 * all, .bytes = 2 * all * g.parent_bytes};
     double products = boxes * (l == depth ? box.leaf_flops : box.parent_flops), surface = l == depth ? n * c.n_surface : 0;
     c.level[FMM_PHASE_UP][l] = (fmm_work){.pairs = surface, .flops = products + 11 * surface, .bytes = boxes * box.box_bytes, .entries = boxes};
     c.level[FMM_PHASE_DOWN][l] = c.level[FMM_PHASE_UP][l];
@@ -41,6 +41,8 @@ static inline fmm_counts full_tree(double n, int depth, int order) {
     c.level[FMM_WORK_UP_GPU][l] = c.level[FMM_WORK_DOWN_GPU][l] = c.level[FMM_PHASE_UP][l];
     c.level[FMM_WORK_UP_GPU][l].flops = 11 * surface + boxes * (l == depth ? 2 : 9) * dense;
     c.level[FMM_WORK_DOWN_GPU][l].flops = 11 * surface + fmax(boxes, 512) * (l == 2 ? 1 : 2) * dense + (l == depth) * boxes * dense;
+    const int up_and_down[] = {FMM_PHASE_UP, FMM_PHASE_DOWN, FMM_WORK_UP_GPU, FMM_WORK_DOWN_GPU};
+    for (int i = 0; i < 4; i++) c.level[up_and_down[i]][l].other = c.level[up_and_down[i]][l].flops - 11 * surface;
   }
   fmm_counts_add_up(&c);
   return c;

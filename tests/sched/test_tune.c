@@ -90,7 +90,7 @@ static void what_is_chosen_is_as_good_as_the_best_schedule_by_name(void **state)
 
 /* Within a factor of eight in n, some tree of full boxes fits badly; a root scale then gains, and never loses. */
 static void a_scale_helps_where_boxes_come_in_factors_of_eight(void **state) {
-  fmm_machine m = recorded_machine("xeon16-h200");
+  fmm_machine m = recorded_machine("h200-8-of-132");
   double gain = 1;
   for (double n = 5e5; n < 4e6; n *= 1.4) {
     uniform u = {.n = n}, fixed = u;
