@@ -106,6 +106,7 @@ n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed kernel=stokes
 n=9000 leaf=2 order=3 columns=3
 n=3000 leaf=40 order=5 dist=ellipsoid
 n=4000 leaf=700
+n=300 leaf=4 order=11
 CASES
 later test_gpu_phases "$build/tests/test_gpu_phases"
 for t in $cpu_tests; do later "${t#tests/}" "$build/$t"; done
@@ -152,6 +153,8 @@ block "4,194,304 uniform, order 5" "$b" n=4194304 leaf=110 root=1.6 order=5 most
 block "4,194,304 ellipsoid, order 5" "$b" n=4194304 leaf=150 root=1.25 dist=ellipsoid order=5
 block "4,194,304 uniform, mixed precision, signed" "$b" n=4194304 leaf=220 precision=mixed densities=signed order=7 most_ms=11 most_error=1e-6
 block "4,194,304 uniform, potential and gradient" "$b" n=4194304 leaf=110 root=1.6 gradient=1 most_ms=24
+block "1,000,000 uniform, order 11" "$b" n=1000000 leaf=512 root=1.3 order=11
+block "1,000,000 ellipsoid, order 10" "$b" n=1000000 leaf=300 root=1.25 dist=ellipsoid order=10
 block "1,048,576 uniform, 4 density columns" "$b" n=1048576 leaf=64 columns=4 samples=200
 block "4,194,304 uniform, Stokes" "$b" n=4194304 leaf=220 kernel=stokes samples=200
 if [ -f .carry/suite/achbp.pqr ]; then block "A protein of 16,090 atoms" "$b" file=.carry/suite/achbp.pqr leaf=64 order=7; fi
