@@ -29,12 +29,12 @@ static const shape shapes[] = {
     {"stokes, gradient", "stokes", "ellipsoid", 900, 4, 12, 1, 1, 0, 0, 1e-12},
     {"stokes, 2 columns, other targets", "stokes", "plummer", 900, 3, 12, 2, 0, 1, 0, 1e-6},
     {"yukawa, gradient", "yukawa", "ellipsoid", 1200, 5, 12, 1, 1, 0, 0, 1e-12},
-    {"laplace, order 9", "laplace", "uniform", 300, 9, 6, 1, 0, 0, 0, 1e-12},
+    {"laplace, order 9", "laplace", "uniform", 100, 9, 3, 1, 0, 0, 0, 1e-12},
     {"laplace, large leaves beside many small boxes", "laplace", "plummer", 3000, 3, 40, 2, 1, 0, 0, 1e-12}, /* W's tiles are cut */
     {"laplace, order 10", "laplace", "ellipsoid", 70, 10, 2, 1, 0, 0, 0, 1e-12},                             /* V's transforms: some of a parent's children a block */
-    {"laplace, order 11", "laplace", "uniform", 100, 11, 3, 1, 0, 0, 0, 1e-6},
+    {"laplace, order 11", "laplace", "ellipsoid", 60, 11, 2, 1, 0, 0, 0, 1e-6},
     {"laplace, order 12, 2 columns", "laplace", "ellipsoid", 50, 12, 2, 2, 0, 0, 0, 1e-12},
-    {"laplace, order 13", "laplace", "uniform", 50, 13, 2, 1, 0, 0, 0, 1e-6},                                 /* for any order */
+    {"laplace, order 13", "laplace", "ellipsoid", 40, 13, 2, 1, 0, 0, 0, 1e-6},                               /* for any order */
     {"laplace, order 3, surfaces as lattices", "laplace", "ellipsoid", 1500, 3, 12, 1, 0, 0, 0, 1e-6},
     {"laplace, order 4, surfaces as lattices", "laplace", "plummer", 1500, 4, 12, 1, 0, 1, 0, 1e-6},
     {"laplace, order 5, surfaces as lattices", "laplace", "ellipsoid", 1500, 5, 20, 1, 0, 0, 1, 1e-6},
