@@ -79,7 +79,7 @@ static fmm_constant usable_constant(const fmm_device_rates *d, int phase, int pr
   fmm_constant c = d->constant[phase][precision];
   if (c.value > 0) return c;
   c = (fmm_constant){.value = 0};
-  for (int other = 0; other < FMM_N_PHASES; other++) c.value = fmax(c.value, d->constant[other][precision].value);
+  for (int other = 0; other < FMM_N_PHASES; other++) c.value = fmax(c.value, fmax(d->constant[other][precision].value, d->constant[other][precision].other));
   if (!(c.value > 0)) c.value = 1;
   return c;
 }

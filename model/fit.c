@@ -35,13 +35,14 @@ static double least_constant(int n, const fmm_sample *samples, int all) {
   return isfinite(nearest) ? least_of_roofline * nearest : 0;
 }
 
-/* Runs that are mostly launches are left out, or all taken with half their time for launches (`all`). */
-static normal accumulate(int n, const fmm_sample *samples, int all) {
+/* Runs that are mostly launches are left out, or all taken with half their time for launches (`all`). `whole`: the roofline is one part, of one constant. */
+static normal accumulate(int n, const fmm_sample *samples, int all, int whole) {
   normal m = {.least = least_constant(n, samples, all)};
   for (int i = 0; i < n; i++) {
     const fmm_sample *s = &samples[i];
     if (!is_for_fit(s, all)) continue;
-    const double t = s->seconds, row[UNKNOWNS] = {(s->roofline_s - s->other_s) / t, s->other_s / t, s->entries / t, s->bytes / t, s->launches / t, s->chain / t};
+    const double t = s->seconds, other_s = whole ? 0 : s->other_s;
+    const double row[UNKNOWNS] = {(s->roofline_s - other_s) / t, other_s / t, s->entries / t, s->bytes / t, s->launches / t, s->chain / t};
     const double y = own_part(s) - m.least * (row[MAIN] + row[OTHER]);
     for (int j = 0; j < UNKNOWNS; j++) {
       for (int k = 0; k < UNKNOWNS; k++) m.a[j][k] += row[j] * row[k];
@@ -84,8 +85,8 @@ static int solve(const normal *m, unsigned set, double x[UNKNOWNS]) {
   return 1;
 }
 
-/* The best set of at most `most` unknowns, the roofline's counted, and only positive values. What a set explains of the sum of squares is x . b. */
-static void best_of_sets(const normal *m, int most, double best[UNKNOWNS]) {
+/* The best set of at most `most` unknowns, the roofline's counted, and only positive values. What a set explains of the sum of squares is x . b: returned, below 0 where no set has a solution. */
+static double best_of_sets(const normal *m, int most, double best[UNKNOWNS]) {
   double explained = -1;
   for (unsigned set = 1; set < 1u << UNKNOWNS; set++) {
     double x[UNKNOWNS], gain = 0;
@@ -99,6 +100,7 @@ static void best_of_sets(const normal *m, int most, double best[UNKNOWNS]) {
     explained = gain;
     memcpy(best, x, UNKNOWNS * sizeof *best);
   }
+  return explained;
 }
 
 double fmm_fit_predict(const fmm_constant *constant, const fmm_sample *sample) {
@@ -127,15 +129,27 @@ static fmm_status measure_errors(int n, const fmm_sample *samples, int held_out,
   return FMM_OK;
 }
 
+/* Runs that tell the roofline's parts apart: enough of them, and neither part is what rounding leaves of the other. */
+static int tells_parts_apart(const normal *m) {
+  enum { LEAST_RUNS = 9 };
+  const double rounding = 1e-6, main = m->scale[MAIN], other = m->scale[OTHER];
+  return m->n >= LEAST_RUNS && main > rounding * other && other > rounding * main;
+}
+
 fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *constant) {
-  normal m = accumulate(n, samples, 0);
-  if (!m.n) m = accumulate(n, samples, 1);
+  int all = 0;
+  normal m = accumulate(n, samples, all, 1);
+  if (!m.n) m = accumulate(n, samples, all = 1, 1);
   fmm_constant c = {.n_fit = m.n};
-  double x[UNKNOWNS] = {0};
+  double x[UNKNOWNS] = {0}, apart[UNKNOWNS] = {0};
   if (!m.n) return FMM_FAIL(FMM_ERR_ARGUMENT, "none of %d samples has positive seconds and work: nothing to fit", n);
-  best_of_sets(&m, m.n <= 2 ? 1 : m.n <= 5 ? 2 : m.n <= 8 ? 3 : m.n <= 16 ? 4 : UNKNOWNS, x);
+  const int most = m.n <= 2 ? 1 : m.n <= 5 ? 2 : m.n <= 8 ? 3 : m.n <= 16 ? 4 : UNKNOWNS;
+  const double explained = best_of_sets(&m, most, x);
+  const normal in_parts = accumulate(n, samples, all, 0);
+  const int parts = tells_parts_apart(&in_parts) && best_of_sets(&in_parts, most, apart) > explained;
+  if (parts) m = in_parts, memcpy(x, apart, sizeof x);
   for (int j = 0; j < UNKNOWNS; j++) x[j] = m.scale[j] > 0 ? x[j] / m.scale[j] : 0;
-  c.value = m.least + x[MAIN], c.other = m.scale[OTHER] > 0 ? m.least + x[OTHER] : 0;
+  c.value = m.least + x[MAIN], c.other = parts ? m.least + x[OTHER] : 0;
   c.entry_s = x[ENTRIES], c.byte_s = x[BYTES], c.launch_s = x[LAUNCHES], c.chain_s = x[CHAIN];
   FMM_TRY(measure_errors(n, samples, 1, &c));
   if (!c.n_held_out) FMM_TRY(measure_errors(n, samples, 0, &c));

@@ -45,7 +45,7 @@ void fmm_cost_table_forbid(fmm_cost_table *table, fmm_device device, const char 
  * The table's bytes that cross a bus are set. */
 double fmm_frame_bytes(const fmm_cost_table *table, const fmm_counts *counts);
 void fmm_cost_table_make(const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, fmm_cost_table *table);
-/* Multiplies a phase's constant by measured over foretold time; where part of U in single is done in double, the constant of that too, as one time cannot tell which was wrong. */
+/* Multiplies the constants of a phase's work by measured over foretold time; where part of U in single is done in double, the constant of that too, as one time cannot tell which was wrong. */
 void fmm_cost_learn(fmm_machine *machine, const fmm_counts *counts, fmm_phase phase, fmm_device device, int precision, double ratio);
 
 /* Times of a uniform tree by Choi et al. 2014, eqs. 2-5, as written there: b = n/q leaves, 11 flops a pair, 8 bytes a value. The paper leaves f1 and f2
@@ -61,8 +61,8 @@ double fmm_choi_peak(double rsqrt_instructions, double hertz, double processors)
  * launches_s: what the profile's launch cost makes of `launches`, part of every prediction. */
 typedef struct fmm_sample { double roofline_s, other_s, entries, bytes, launches, chain, launches_s, seconds; int held_out; } fmm_sample;
 /* value > 0 and other, entry_s, byte_s, launch_s, chain_s >= 0 that minimise the squared relative error over the samples not held out; the errors over the held-out
- * ones (over all, when none is). other is 0, as value, where no sample has such a part. Few samples fit fewer constants: up to two value alone, up to five one more, up to eight two
- * more, up to sixteen three more.
+ * ones (over all, when none is). other is 0, as value, where samples are eight or fewer, have no such part or nothing else, or are not told better so. Few samples fit fewer constants: up to
+ * two value alone, up to five one more, up to eight two more, up to sixteen three more.
  * Runs that are launches for more than half are left out where others are. FMM_ERR_ARGUMENT without usable samples. */
 fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *constant);
 /* Sets the constants' factor for gradients: the median of measured over foretold, launches left out on both sides, over samples of runs with gradients

@@ -213,13 +213,13 @@ static double line_growth(double more, double less, int step, int dimension) {
 static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, int dimension, fmm_counts *c) {
   for (int work = 0; work < FMM_N_WORKS; work++) {
     const fmm_work *p = &a->total[work], *q = &b->total[work];
-    double pairs = growth(p->pairs, q->pairs, step, dimension), flops = growth(p->flops, q->flops, step, dimension), other = growth(p->other, q->other, step, dimension);
+    double pairs = growth(p->pairs, q->pairs, step, dimension), main = growth(p->flops - p->other, q->flops - q->other, step, dimension), other = growth(p->other, q->other, step, dimension);
     double entries = growth(p->entries, q->entries, step, dimension), bytes = line_growth(p->bytes, q->bytes, step, dimension);
     memset(c->level[work], 0, sizeof c->level[work]);
     for (int l = 0; l < FMM_MAX_LEVELS; l++) { /* boxes move down by `step` levels; what falls below the last stays there */
       fmm_work *to = &c->level[work][l + step < FMM_MAX_LEVELS ? l + step : FMM_MAX_LEVELS - 1];
       const fmm_work *from = &a->level[work][l];
-      to->pairs += pairs * from->pairs, to->flops += flops * from->flops, to->other += other * from->other;
+      to->pairs += pairs * from->pairs, to->other += other * from->other, to->flops += main * (from->flops - from->other) + other * from->other;
       to->bytes += bytes * from->bytes, to->entries += entries * from->entries;
       to->longest += from->longest; /* leaves are as large */
     }

@@ -3,7 +3,7 @@
  * registers, and sources, staged in shared memory too, are dealt to the groups, four at a time. Four blocks are on a multiprocessor of an H200: with targets in registers there would be three.
  * What a lane's targets give to a source is summed over the lanes of the group by shuffles, kept in shared memory until the chunk is done and then written to the place that this tile
  * has among the parts of the sources' leaf (runtime/gpu/gpu_both.cu), which another launch adds in their order.
- * The leaf itself, and sources that have not the tile's leaf in their list, are summed onto the tile alone. Bits depend on the tree only: of rows in parts, tiles of other rows make
+ * The leaf itself, and sources that have not the tile's leaf in their list (which lists of targets that are the sources have not), are summed onto the tile alone. Bits depend on the tree only: of rows in parts, tiles of other rows make
  * again what they give to the rows that are asked for. Roots are twice their value (root_cuda.h), and sums halved at the end. */
 #include <cuda_pipeline.h>
 

@@ -7,7 +7,7 @@
 #include "runtime/team_loop.h"
 
 namespace {
-enum { GRAIN = 256 /* rows of a task */, LOOKED_AT = 16 /* entries at once */ };
+enum { GRAIN = 256 /* rows of a task */, LOOKED_AT = 16 /* entries at once */, LONG_ROW = 256 /* entries that are too many to be looked at one after the other */ };
 
 /* A row's leaf and its tiles' shape; seats: what a source costs it (fmm_pair_seats). */
 struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; int32_t alone, turns; };
@@ -61,8 +61,9 @@ int takes(const tables *t, int32_t row, int32_t other) {
   return mine != its ? mine < its : (row < other) == ((row + other) % 2 != 0);
 }
 
-/* The entry of a row that is the leaf of another row, or -1. Rows are short and their links lie together, so that all of some are looked at. */
+/* The entry of a row that is the leaf of another row, or -1. Most rows are short and their links lie together, so that all of some are looked at. */
 int64_t find_link(const tables *t, int32_t row, int32_t wanted) {
+  if (t->u->offset[row + 1] - t->u->offset[row] > LONG_ROW) return fmm_lists_find(t->u, t->tree, row, t->u->row[wanted]);
   for (int64_t e = t->u->offset[row], end = t->u->offset[row + 1]; e < end; e += LOOKED_AT) {
     const int32_t *link = t->link + e;
     const int n = end - e < LOOKED_AT ? (int)(end - e) : (int)LOOKED_AT;
@@ -129,6 +130,7 @@ void count_row(tables *t, int32_t row) {
   const leaf *l = &t->of[row];
   int64_t parts = 0;
   take_turns(t, row);
+  if (l->turns == 0) t->of[row].tiles = 0; /* a cluster's leaf all of whose pairs others sum: no tile without sources */
   for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) {
     const int its = t->mate[e] == ITS;
     const int64_t tiles = its ? t->of[t->link[e]].tiles : 0;

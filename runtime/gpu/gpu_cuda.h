@@ -101,7 +101,7 @@ typedef struct fmm_cuda_unit {
 typedef struct fmm_cuda_run { uint8_t a, b, begin, unused; int16_t point[6]; } fmm_cuda_run;
 
 /* U where the sums of two leaves onto one another are made together (kernels/pair/pair_both_cuda.cu): a tile's sources are chunks, a chunk's some leaves or parts of them, first
- * those that are summed onto the tile alone. */
+ * those that are summed onto the tile alone: the leaf itself. */
 enum { FMM_BOTH_MATES = 32 /* a lane each */, FMM_BOTH_MOST = FMM_TILE_MOST /* targets a lane */ };
 typedef struct fmm_cuda_mate {
   int64_t begin, partial; /* first source; where the tile's sums onto them go in d_partial, -1: nowhere */

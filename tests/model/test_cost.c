@@ -106,6 +106,9 @@ static void constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst(
   assert_near(t.total[FMM_PHASE_ULIST][0][0].seconds, 3 * 1e9 / 12.8e9 + 1e-6 * 1000 + 3e-6, 1e-12);
   assert_true(t.total[FMM_PHASE_ULIST][0][0].p90_error == 0.25);
   assert_near(t.total[FMM_PHASE_VLIST][0][0].seconds, 3 * 4e9 / 20e9 + 3e-6, 1e-12);
+  m.device[0].constant[FMM_PHASE_UP][0].other = 7; /* of either part */
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_VLIST][0][0].seconds, 7 * 4e9 / 20e9 + 3e-6, 1e-12);
 }
 
 static void other_interactions_are_priced_by_instructions_of_equation_6(void **state) {
