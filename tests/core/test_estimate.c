@@ -72,6 +72,8 @@ static void estimates_are_near_the_counts(const char *distribution, int q, doubl
   if (difference(&estimated, &exact) > bound) fail_msg("%s, from points: %g", distribution, difference(&estimated, &exact));
   assert_ok(fmm_estimate_create_named(&named, distribution, n, 2));
   assert_ok(estimate(named, q, root_scale, &what, &estimated));
+  for (int work = 0; work < FMM_N_WORKS; work++) /* the part is not more than the whole */
+    for (int l = 0; l < FMM_MAX_LEVELS; l++) assert_true(estimated.level[work][l].other <= estimated.level[work][l].flops * (1 + 1e-12));
   if (difference(&estimated, &exact) > named_bound) fail_msg("%s, by name: %g", distribution, difference(&estimated, &exact));
   fmm_estimate_destroy(&e);
   fmm_estimate_destroy(&named);
