@@ -59,7 +59,9 @@ static void add_constants(writer *w, const fmm_device_rates *d) {
       add(w, "  %-6s %-9s ", fmm_phase_names[phase], precisions[k]);
       if (!(c->value > 0)) add(w, "%9s\n", "not measured");
       else {
-        add(w, "%9.2f %7.2f %12.1f %10.1f %11.1f %13.1f %9.2f   ", c->value, fmm_constant_other(c), 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s, 1e9 * c->chain_s, gradient);
+        char other[16] = "-"; /* as the constant, or the phase has no such part */
+        if (c->other > 0) snprintf(other, sizeof other, "%.2f", c->other);
+        add(w, "%9.2f %7s %12.1f %10.1f %11.1f %13.1f %9.2f   ", c->value, other, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s, 1e9 * c->chain_s, gradient);
         if (!c->n_fit) add(w, "not fitted\n");
         else add(w, "median %4.1f %%, 90th %5.1f %% %6d %9d\n", 100 * c->median_error, 100 * c->p90_error, c->n_fit, c->n_held_out);
       }

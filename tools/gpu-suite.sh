@@ -55,7 +55,7 @@ shown=
 later() {
   local name=$1
   shift
-  { timeout 240 "$@" >"$work/later.$name" 2>&1; echo $? >"$work/later.$name.rc"; } &
+  { timeout 400 "$@" >"$work/later.$name" 2>&1; echo $? >"$work/later.$name.rc"; } &
 }
 earlier() { cat "$work/later.$1"; return "$(cat "$work/later.$1.rc")"; }
 earlier_check() { # but for its times

@@ -1,8 +1,8 @@
 /* Work of the U list in the forms of the GPU, which sums onto tiles of a leaf's targets (kernels/pair/pair_tiles.h): lanes without a target take as long as others, and
  * each lane's loop over a source costs something beside its pairs.
  *   one way (kernels/pair/pair_cuda.cu):             pairs: of every source of a row with every seat of its tiles; entries: tiles
- *   both directions (kernels/pair/pair_both_cuda.cu): a pair of leaves is summed by that of the two whose seats it fills better; a leaf with itself, and boxes that are
- *                                    no row's leaf, one way, guarded. A pair is one for both points. entries: chunks of a tile's sources; bytes: also a value written and read for
+ *   both directions (kernels/pair/pair_both_cuda.cu): a pair of leaves is summed by that of the two whose seats it fills better; a leaf with itself (and a box that is
+ *                                    no row's leaf, which lists of targets that are the sources have not) one way, guarded. A pair is one for both points. entries: chunks of a tile's sources; bytes: also a value written and read for
  *                                    every source and tile
  * A block takes a tile, so that the tiles that end last keep single multiprocessors busy while others have none: `longest` is the work of the longest. On an H200 (a sweep of 128 trees of 20,000
  * to 1,500,000 points; half of them single, a third held out) times are then foretold within 4 % (median; nine of ten within 14 %; 18 since targets of both directions lie in shared memory), without it within 9 and 19 %, and by pairs and entries alone within 12 and 24 %. */
