@@ -28,7 +28,7 @@ extern "C" {
   X(FMM_OK, "ok", 0, "done")                                                                      \
   X(FMM_ERR_ARGUMENT, "argument", 2, "an option or argument has an impossible value")             \
   X(FMM_ERR_INPUT, "input", 3, "input data cannot be used (not finite, malformed, wrong shape)")  \
-  X(FMM_ERR_PROFILE, "profile", 4, "a machine profile is damaged, foreign, newer or missing")     \
+  X(FMM_ERR_PROFILE, "profile", 4, "a machine profile is damaged, foreign, of another schema or missing")     \
   X(FMM_ERR_DEVICE, "device", 5, "a device asked for is absent or failed")                        \
   X(FMM_ERR_MEMORY, "memory", 6, "host or device memory is not enough")                           \
   X(FMM_ERR_FILE, "file", 6, "a file could not be written or a disk is full")                     \
