@@ -85,12 +85,13 @@ static int solve(const normal *m, unsigned set, double x[UNKNOWNS]) {
   return 1;
 }
 
-/* The best set of at most `most` unknowns, the roofline's counted, and only positive values. What a set explains of the sum of squares is x . b: returned, below 0 where no set has a solution. */
-static double best_of_sets(const normal *m, int most, double best[UNKNOWNS]) {
+/* The best set of at most `most` unknowns, the roofline's counted, with those of `wanted` (bits) among them, and only positive values. What a set explains of the sum of squares is
+ * x . b: returned, below 0 where no set has a solution. */
+static double best_of_sets(const normal *m, int most, unsigned wanted, double best[UNKNOWNS]) {
   double explained = -1;
   for (unsigned set = 1; set < 1u << UNKNOWNS; set++) {
     double x[UNKNOWNS], gain = 0;
-    if (__builtin_popcount(set | 1u << MAIN) > most || !solve(m, set, x)) continue;
+    if ((set & wanted) != wanted || __builtin_popcount(set | 1u << MAIN) > most || !solve(m, set, x)) continue;
     int positive = 1;
     for (int j = 0; j < UNKNOWNS; j++) {
       if (set & 1u << j) positive &= x[j] > 0;
@@ -144,9 +145,9 @@ fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *cons
   double x[UNKNOWNS] = {0}, apart[UNKNOWNS] = {0};
   if (!m.n) return FMM_FAIL(FMM_ERR_ARGUMENT, "none of %d samples has positive seconds and work: nothing to fit", n);
   const int most = m.n <= 2 ? 1 : m.n <= 5 ? 2 : m.n <= 8 ? 3 : m.n <= 16 ? 4 : UNKNOWNS;
-  const double explained = best_of_sets(&m, most, x);
+  const double explained = best_of_sets(&m, most, 0, x);
   const normal in_parts = accumulate(n, samples, all, 0);
-  const int parts = tells_parts_apart(&in_parts) && best_of_sets(&in_parts, most, apart) > explained;
+  const int parts = tells_parts_apart(&in_parts) && best_of_sets(&in_parts, most, 1u << MAIN | 1u << OTHER, apart) > explained; /* a part that was left out would be at its floor, and the other have all of its time */
   if (parts) m = in_parts, memcpy(x, apart, sizeof x);
   for (int j = 0; j < UNKNOWNS; j++) x[j] = m.scale[j] > 0 ? x[j] / m.scale[j] : 0;
   c.value = m.least + x[MAIN], c.other = parts ? m.least + x[OTHER] : 0;

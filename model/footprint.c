@@ -63,8 +63,7 @@ static double device_spectra(const fmm_counts *c, const fmm_pair_info *pair, dou
 
 /* Whether sums from surfaces onto points are those of lattices (kernels/pair/pair_lattice_cuda.cu), whose lanes have two targets and a record each. */
 static int from_lattices(const fmm_counts *c, const fmm_pair_info *pair, fmm_precision precision) {
-  return pair->inverse_distance && c->n_columns == 1 && !c->gradient && !c->third_order && c->order >= FMM_LATTICE_LEAST_ORDER &&
-         c->order <= FMM_LATTICE_MOST_ORDER && (precision == FMM_PRECISION_DOUBLE || c->order > FMM_MOST_ORDER_OF_CHEAP_SUMS);
+  return fmm_pair_lattice_on_gpu(pair, c->order, c->gradient, c->n_columns, c->third_order) && (precision == FMM_PRECISION_DOUBLE || c->order > FMM_MOST_ORDER_OF_CHEAP_SUMS);
 }
 
 enum { UNIT_RECORD = 16 };
