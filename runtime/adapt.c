@@ -57,7 +57,7 @@ fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed) {
   int differs = !degraded && strcmp(fresh->info.plan_id, old->info.plan_id) != 0;
   fresh->info.setup_s = old->info.setup_s;
   fmm_setup_destroy(differs ? &plan->setup : &fresh);
-  if (differs) plan->setup = fresh;
+  if (differs) plan->setup = fresh, fmm_plan_note_choice(plan);
   if (changed) *changed = differs;
   return FMM_OK;
 }

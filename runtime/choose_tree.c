@@ -1,4 +1,4 @@
-/* Leaf size and root scale: what the options name, else the pair with the smallest predicted makespan on estimated counts. */
+/* Leaf size and root scale: what the options name, else what points that moved keep, else the pair with the smallest predicted makespan on estimated counts. */
 #include "count_case.h"
 #include "estimate.h"
 #include "plan.h"
@@ -15,6 +15,7 @@ fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_
   const fmm_options *o = &plan->options;
   *choice = (fmm_tree_options){o->leaf_size, o->root_scale};
   if (o->leaf_size && o->root_scale > 0) return FMM_OK;
+  if (plan->kept.leaf_size) return *choice = plan->kept, FMM_OK;
   estimate_context context = {.what = fmm_count_case_of(o, plan->pair->info, &plan->machine, order)};
   FMM_TRY(fmm_estimate_create(&context.estimate, n_sources, sources, n_targets, targets, plan->threads));
   fmm_tuned best;

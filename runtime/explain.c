@@ -53,8 +53,8 @@ fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity,
   else if (i->order) snprintf(order, sizeof order, "order %d (%d surface points, error of at most %.1e expected)", i->order, fmm_surface_size(i->order), i->expected_error);
   say(&t, "plan %s: kernel %s, tolerance %g, %s\n", i->plan_id, plan->pair->info->name, plan->options.tolerance,
       plan->options.gradient ? "potential and gradient" : "potential");
-  say(&t, "%lld sources, %lld targets; %s; leaf size %d, root scale %.4g: %lld leaves, %lld boxes, %d levels%s\n", (long long)i->n_sources,
-      (long long)i->n_targets, order, i->leaf_size, i->root_scale, (long long)i->n_leaves, (long long)i->n_boxes, i->n_levels,
+  say(&t, "%lld sources, %lld targets; %s; leaf size %d, root scale %.4g%s: %lld leaves, %lld boxes, %d levels%s\n", (long long)i->n_sources,
+      (long long)i->n_targets, order, i->leaf_size, i->root_scale, s->kept_choice ? " (kept since the points moved)" : "", (long long)i->n_leaves, (long long)i->n_boxes, i->n_levels,
       s->n_nested ? ", clusters below the finest cell" : "");
   int works = fmm_dispatch_uses(plan->setup, FMM_DEVICE_CPU) || plan->setup->n_nested;
   const char *refusal = !works && s->gpu ? "all phases run on the GPU" : plan->binding ? fmm_binding_refusal(plan->binding) : "that was not asked";

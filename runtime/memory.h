@@ -21,6 +21,11 @@ void fmm_free_bytes(void *pointer);
     *(pointer) = NULL;                \
   } while (0)
 
+/* Between these, large blocks that are freed are kept for who asks for about as much next, in any thread: the system clears every page that it gives, which takes longer than most
+ * uses. Calls count, also of several threads; when the last has released, nothing is kept any more. */
+void fmm_memory_hold(void);
+void fmm_memory_release(void);
+
 size_t fmm_memory_now(void);  /* bytes held by the library in this process */
 size_t fmm_memory_peak(void); /* largest value so far */
 size_t fmm_memory_bytes(const void *pointer); /* size of one block of this seam */

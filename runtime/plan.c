@@ -96,18 +96,56 @@ static fmm_status check_points(const fmm_plan *plan, int64_t n_sources, const do
   return FMM_OK;
 }
 
-fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
-                               const double *targets) {
-  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
-  FMM_TRY(check_points(plan, n_sources, sources, normals, n_targets, targets));
-  double begin = fmm_now_s();
+static double foretold_a_point(const fmm_setup *s) {
+  const int64_t points = s->tree.sources.n_input + s->tree.targets.n_input;
+  return points ? s->foretold_s / (double)points : 0;
+}
+
+void fmm_plan_note_choice(fmm_plan *plan) { plan->chosen_s = foretold_a_point(plan->setup); }
+
+/* In the place of the plan's points, which are given up when the others are there. */
+static fmm_status replace_setup(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets) {
+  const double begin = fmm_now_s();
   fmm_setup *setup = NULL;
   FMM_TRY(fmm_setup_create(&setup, plan, n_sources, sources, normals, n_targets, targets));
   fmm_setup_destroy(&plan->setup);
   plan->setup = setup;
   fmm_trace_clear(&plan->trace);
+  if (!setup->kept_choice) fmm_plan_note_choice(plan);
   setup->info.setup_s = fmm_now_s() - begin;
   return FMM_OK;
+}
+
+fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
+                               const double *targets) {
+  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
+  FMM_TRY(check_points(plan, n_sources, sources, normals, n_targets, targets));
+  return replace_setup(plan, n_sources, sources, normals, n_targets, targets);
+}
+
+static const double worth_choosing = 1.1; /* what the model foretells a point, of what it did when leaf size and root scale were chosen */
+
+/* What the next points keep: a choice that the last ones still made good use of. A tree of one leaf has nothing to keep. */
+static fmm_tree_options choice_to_keep(const fmm_plan *plan) {
+  const fmm_setup *s = plan->setup;
+  const int serves = s->tree.n_leaves > 1 && foretold_a_point(s) <= worth_choosing * plan->chosen_s;
+  return serves ? (fmm_tree_options){s->tree.leaf_size, s->tree.root_scale} : (fmm_tree_options){0};
+}
+
+fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
+                                const double *targets) {
+  fmm_frame frame;
+  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_move_points: plan is NULL");
+  FMM_TRY(check_points(plan, n_sources, sources, normals, n_targets, targets));
+  FMM_TRY(fmm_frame_make(&frame, n_sources, sources, n_targets, targets, 1, plan->threads)); /* what is not finite is refused before anything is given up */
+  if (!plan->setup) return replace_setup(plan, n_sources, sources, normals, n_targets, targets);
+  plan->kept = choice_to_keep(plan);
+  fmm_memory_hold();
+  fmm_setup_destroy(&plan->setup);
+  const fmm_status status = replace_setup(plan, n_sources, sources, normals, n_targets, targets);
+  fmm_memory_release();
+  plan->kept = (fmm_tree_options){0};
+  return status;
 }
 
 void fmm_plan_destroy(fmm_plan **plan) {

@@ -50,6 +50,8 @@ typedef struct fmm_setup {
   int32_t n_nested;
   int far_field;                       /* nonzero: some V, W or X pair exists; else there are no operators and only U runs */
   double expected_error;               /* of the order chosen; NaN when none was */
+  double foretold_s;                   /* the makespan for all cores, whatever the number of threads */
+  int kept_choice;                     /* leaf size and root scale are those of earlier points */
   int n_density_planes, n_result_planes;
   int *column_exponent;                /* of this evaluation (column_units.h); NULL where columns are not scaled */
   double part_s[FMM_N_SETUP_PARTS];
@@ -67,6 +69,8 @@ struct fmm_plan {
   int nesting;                         /* 0 for the caller's plan, 1 for its clusters' plans, ... */
   fmm_operator_pool *pool;             /* of the outermost plan's set-up; NULL: this is the outermost */
   fmm_setup *setup;                    /* NULL before set_points */
+  fmm_tree_options kept;               /* while points are moved: leaf size and root scale that they keep; leaf size 0: none */
+  double chosen_s;                     /* foretold a point for the tree when these were last chosen, by all cores */
   fmm_trace trace;
   fmm_binding *binding;                /* NULL: threads are not to be bound (not asked, or a cluster's plan, which runs inside another) */
 };
@@ -75,6 +79,8 @@ enum { FMM_MAX_NESTING = 64 };
 
 /* plan.c: binds the threads for work on so many points, or not, until fmm_binding_end; see binding.h. */
 void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets);
+/* plan.c: leaf size and root scale were chosen for the points that the plan has now. */
+void fmm_plan_note_choice(fmm_plan *plan);
 /* setup.c */
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                             int64_t n_targets, const double *targets);

@@ -273,6 +273,7 @@ static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, c
   end_part(s, FMM_PART_MEMORY, &t);
   FMM_TRY(use_gpu(s, plan, &precisions));
   FMM_TRY(fmm_nested_create(s, plan));
+  s->foretold_s = s->makespan.seconds, s->kept_choice = plan->kept.leaf_size > 0;
   price_for_threads(s, plan);
   fill_info(s, plan);
   FMM_TRY(check_cap(s, plan));

@@ -7,6 +7,7 @@
  *   rates=LEAF  adds the rates of U's kernels with leaves of so many points in cache (bench_pair_rates.h). As rates grow with leaves, take what is nearest to
  *               the tree's own, points_per_leaf. They are timed before and after every timed evaluation too, by as many threads: of_cache is the evaluation's
  *               rate of U over the mean of those two, which a machine whose speed changes within seconds hardly moves.
+ *   moves=K     at the end moves the points K times by up to a thousandth of the unit and sets the plan's anew by fmm_plan_move_points, as a simulation in steps does: moved_s
  *   write=FILE  puts the case there, for programs to compare with; read=FILE takes it from there, direct sums included (bench_cpu_case.h)
  *   serve=1     after the warm-up prints the line and then executes once for every line of standard input, printing its seconds: two programs
  *               are raced by asking them in turns. */
@@ -22,7 +23,7 @@ enum { MOST_TEAMS = 16 };
 typedef struct bench {
   fmm_bench_case what;
   fmm_options options;
-  int runs, serve, rates, n_teams, threads[MOST_TEAMS];
+  int runs, serve, rates, moves, n_teams, threads[MOST_TEAMS];
   double *potential, *gradient;
   fmm_bench_team team[MOST_TEAMS];
 } bench;
@@ -86,6 +87,7 @@ static fmm_status read_bench(bench *b, int argc, char **argv) {
   b->runs = (int)fmin(number_of(argc, argv, "runs", 5), FMM_BENCH_MOST_RUNS);
   b->serve = number_of(argc, argv, "serve", 0) != 0;
   b->rates = (int)number_of(argc, argv, "rates", 0);
+  b->moves = (int)fmin(number_of(argc, argv, "moves", 0), FMM_BENCH_MOST_RUNS);
   FMM_TRY(fmm_pair_info_find(b->options.kernel, &b->what.pair));
   const char *file = b->what.read ? b->what.read : b->what.write;
   if (file && b->what.pair->components > 1)
@@ -111,6 +113,8 @@ static fmm_status measure(bench *b) {
   for (int k = 0; k < b->n_teams; k++) FMM_TRY(begin_team(b, k));
   for (int run = 0; run < b->runs && !b->serve; run++)
     for (int k = 0; k < b->n_teams; k++) FMM_TRY(fmm_bench_team_execute(&b->team[(run + k) % b->n_teams]));
+  for (int k = 0; k < b->n_teams; k++)
+    for (int i = 0; i < b->moves; i++) FMM_TRY(fmm_bench_team_move(&b->team[k]));
   for (int k = 0; k < b->n_teams; k++) FMM_TRY(fmm_bench_report(&b->team[k], k ? &b->team[0] : NULL, &b->options));
   return FMM_OK;
 }

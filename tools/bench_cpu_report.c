@@ -153,6 +153,7 @@ fmm_status fmm_bench_report(const fmm_bench_team *team, const fmm_bench_team *ba
   json_object_set_new(line, "phases", phases_object(team, &info));
   json_object_set_new(line, "setup_s", setup_object(team, &info));
   json_object_set_new(line, "memory", memory_object(team, &info));
+  if (team->moves) json_object_set_new(line, "moved_s", spread_object(team->moves, team->moved_s));
   if (base && team->runs) json_object_set_new(line, "efficiency", efficiency_object(team, base));
   fmm_status status = team->rates ? add_rates(team, line) : FMM_OK;
   if (status == FMM_OK) status = print(line);

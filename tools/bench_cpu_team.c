@@ -1,6 +1,8 @@
 /* One team of bench-cpu: its plan and its evaluations (bench_cpu_team.h). */
 #include "tools/bench_cpu_team.h"
 
+#include <math.h>
+
 static fmm_status execute_as(fmm_bench_team *t, int run) {
   fmm_plan_info info = {.struct_size = sizeof info};
   FMM_TRY(fmm_plan_execute(t->plan, t->what->density, t->potential, t->gradient));
@@ -19,6 +21,16 @@ fmm_status fmm_bench_team_begin(fmm_bench_team *team, const fmm_options *options
   team->threads = team->plan->threads;
   FMM_TRY(fmm_plan_set_points(team->plan, team->what->n, team->what->points, NULL, 0, NULL));
   return execute_as(team, 0);
+}
+
+fmm_status fmm_bench_team_move(fmm_bench_team *team) {
+  double *x = team->what->points;
+  fmm_plan_info info = {.struct_size = sizeof info};
+  for (int64_t i = 0; i < 3 * team->what->n; i++) x[i] += 1e-3 * sin(1e4 * x[i] + team->moves);
+  FMM_TRY(fmm_plan_move_points(team->plan, team->what->n, x, NULL, 0, NULL));
+  FMM_TRY(fmm_plan_get_info(team->plan, &info));
+  team->moved_s[team->moves++] = info.setup_s;
+  return FMM_OK;
 }
 
 fmm_pair_sum fmm_bench_team_sum(const fmm_bench_team *team) {

@@ -17,6 +17,8 @@ typedef struct fmm_bench_team {
   /* By evaluation, in order: seconds of the whole, of the phases, of gathering, checking and scattering around them; interactions of U a second, those of its
    * kernels in cache (mean of before and after), and the former over the latter. */
   double total_s[FMM_BENCH_MOST_RUNS], phase_s[FMM_N_PHASES][FMM_BENCH_MOST_RUNS], around_s[FMM_BENCH_MOST_RUNS];
+  int moves;
+  double moved_s[FMM_BENCH_MOST_RUNS]; /* set-ups of points that moved */
   double u_rate[FMM_BENCH_MOST_RUNS], cache_rate[FMM_BENCH_MOST_RUNS], of_cache[FMM_BENCH_MOST_RUNS];
 } fmm_bench_team;
 
@@ -26,6 +28,8 @@ fmm_status fmm_bench_team_begin(fmm_bench_team *team, const fmm_options *options
 fmm_status fmm_bench_team_execute(fmm_bench_team *team);
 /* One whose times take the place of run 0's, without timings of kernels. */
 fmm_status fmm_bench_team_execute_alone(fmm_bench_team *team);
+/* Moves the case's points by up to a thousandth of their unit and gives them to the plan, at most FMM_BENCH_MOST_RUNS times. */
+fmm_status fmm_bench_team_move(fmm_bench_team *team);
 
 /* As the U list prepares its sums. */
 fmm_pair_sum fmm_bench_team_sum(const fmm_bench_team *team);

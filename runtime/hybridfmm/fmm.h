@@ -131,6 +131,13 @@ FMM_API fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options);
 FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                                        int64_t n_targets, const double *targets);
 
+/* Points that moved, for simulations in steps: as fmm_plan_set_points, which it is for a plan without points, but leaf size and root scale stay as they were chosen for earlier points, until
+ * the model foretells a tenth more time a point with them (then the next call chooses anew), and the memory of the points before serves again: they are given up first. So a
+ * failure leaves the plan without points; only arguments and coordinates that are not finite are refused before. Which points a plan had before is so part of what its answers'
+ * bits, but not their accuracy, depend on; the plan_id tells. Numbers of points may change. */
+FMM_API fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
+                                        int64_t n_targets, const double *targets);
+
 /* Evaluates for one set of densities. densities: n_sources x components x columns; potential: n_targets x outputs x
  * columns; gradient (NULL unless asked in the options): n_targets x outputs x 3 x columns. Row-major double.
  * Host arrays that are page-locked (cudaHostAlloc, cudaHostRegister) are read and written by a GPU without staging.

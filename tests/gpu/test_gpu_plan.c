@@ -110,6 +110,31 @@ static void executions_repeat_bit_by_bit(void **context) {
   release(&p);
 }
 
+/* On every schedule as a new plan, whose memory has served no other, computes them. */
+static void moved_points_give_the_bits_of_a_new_plan(void **state) {
+  problem p;
+  make(&p, "laplace", "plummer", "signed", 20000, 1e-6, 1);
+  double *moved = values_of(3 * p.n), *potential = values_of(p.n), *gradient = values_of(3 * p.n), *const original = p.points;
+  for (int i = 0; i < 3 * p.n; i++) moved[i] = original[i] + 1e-3 * sin(100.0 * original[i]);
+  for (int i = 0; i < N_SCHEDULES; i++) {
+    plan_for(&p, schedules[i]);
+    execute(&p);
+    assert_ok(fmm_plan_move_points(p.plan, p.n, moved, NULL, 0, NULL));
+    execute(&p);
+    memcpy(potential, p.potential, sizeof(double) * (size_t)p.n);
+    memcpy(gradient, p.gradient, 3 * sizeof(double) * (size_t)p.n);
+    p.points = moved;
+    plan_for(&p, schedules[i]);
+    p.points = original;
+    execute(&p);
+    if (memcmp(potential, p.potential, sizeof(double) * (size_t)p.n) || memcmp(gradient, p.gradient, 3 * sizeof(double) * (size_t)p.n)) fail_msg("schedule %d: moved points have other bits", (int)schedules[i]);
+  }
+  FMM_FREE(&moved);
+  FMM_FREE(&potential);
+  FMM_FREE(&gradient);
+  release(&p);
+}
+
 /* Powers of two change no digit, on any device, in single precision too. */
 static void densities_of_any_size_give_the_same_digits(void **context) {
   static const int exponents[] = {-200, -130, 125, 200};
@@ -318,6 +343,7 @@ int main(void) {
       cmocka_unit_test(gradients_on_every_schedule),
       cmocka_unit_test(surfaces_deep_in_the_tree_keep_their_shape),
       cmocka_unit_test(executions_repeat_bit_by_bit),
+      cmocka_unit_test(moved_points_give_the_bits_of_a_new_plan),
       cmocka_unit_test(columns_in_one_pass_match_single_ones),
       cmocka_unit_test(densities_of_any_size_give_the_same_digits),
       cmocka_unit_test(in_hybrid1_both_devices_work_at_once),

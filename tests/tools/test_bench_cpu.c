@@ -102,6 +102,15 @@ static void bench_two_teams(const char *arguments, int *threads, json_t *line[2]
   line[0] = parse(out), line[1] = parse(second);
 }
 
+static void set_ups_of_moved_points_are_timed(void **state) {
+  json_t *r = bench(TREE "runs=1 moves=3");
+  assert_true(at(r, "moved_s.min") > 0 && at(r, "moved_s.min") <= at(r, "moved_s.median") && at(r, "moved_s.median") <= at(r, "moved_s.max"));
+  json_decref(r);
+  r = bench(TREE "runs=1");
+  assert_null(json_object_get(r, "moved_s"));
+  json_decref(r);
+}
+
 static void several_teams_in_turns_have_a_line_each_and_efficiencies(void **state) {
   static const char *const with_times[] = {"whole", "up", "ulist", "vlist", "down", "kernels_in_cache"};
   int threads;
@@ -156,6 +165,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(a_phase_in_double_is_measured_by_the_peak_of_doubles),
                                      cmocka_unit_test(components_count),
                                      cmocka_unit_test(rates_of_the_U_list_are_compared_evaluation_by_evaluation),
+                                     cmocka_unit_test(set_ups_of_moved_points_are_timed),
                                      cmocka_unit_test(several_teams_in_turns_have_a_line_each_and_efficiencies),
                                      cmocka_unit_test(the_efficiency_of_a_turn_is_the_ratio_of_its_times),
                                      cmocka_unit_test(a_list_of_threads_is_read_whole_or_refused),
