@@ -164,6 +164,9 @@ block "16,090 uniform, one leaf" "$b" n=16090 leaf=20000
 block "Calibration" "$build/tools/fmm-calibrate" --effort standard --profile "$out/profile.json"
 block "4,194,304 uniform by fmm-run, host to host" "$build/tools/fmm-run" --generate uniform --points 4194304 --densities unit --digits 6 --schedule gpu --repeat 5 --verify 1000 --profile "$out/profile.json"
 block "4,194,304 ellipsoid by fmm-run, host to host" "$build/tools/fmm-run" --generate ellipsoid --points 4194304 --densities unit --digits 6 --schedule gpu --repeat 5 --verify 1000 --profile "$out/profile.json"
+for case in uniform ellipsoid; do
+  block "4,194,304 $case that move: set-up" "$build/tools/bench-cpu" schedule=auto dist=$case n=4194304 digits=6 threads=16 runs=3 moves=7 samples=0 profile="$out/profile.json"
+done
 block "Choice of the schedule, whole GPU" "$build/tools/bench-schedules" profile="$out/profile.json"
 block "Calibration of 8 multiprocessors" "$build/tools/fmm-calibrate" --effort standard --gpu-sms 8 --profile "$out/profile-8.json"
 block "Choice of the schedule, 8 multiprocessors" "$build/tools/bench-schedules" profile="$out/profile-8.json" sms=8

@@ -145,6 +145,12 @@ FMM_API fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const
  * leave some of them written. Nothing uses the arrays after the return. Allocates nothing. */
 FMM_API fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *potential, double *gradient);
 
+/* n zeros in *array, for densities or results: page-locked where the plan may use a GPU, which then reads and writes them without a copy on the host (what the system will not lock
+ * serves as well as any other memory). 64-byte aligned; the caller's, for any plan, also after this one's end: release it with fmm_array_destroy, which sets *array to NULL and to which
+ * NULL may be given. Not bounded by the plan's caps. On failure *array stays as it was. */
+FMM_API fmm_status fmm_array_create(const fmm_plan *plan, int64_t n, double **array);
+FMM_API void fmm_array_destroy(double **array);
+
 /* Releases the plan and sets *plan to NULL. NULL is allowed. */
 FMM_API void fmm_plan_destroy(fmm_plan **plan);
 

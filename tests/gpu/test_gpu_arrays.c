@@ -103,6 +103,35 @@ static void device_arrays_are_ordered_with_the_caller_s_stream(void **context) {
   release(&p);
 }
 
+/* Locked: the driver refuses to lock them once more. Not for a plan that may use no GPU. */
+static void the_library_s_arrays_are_page_locked(void **context) {
+  problem p;
+  double *in = NULL, *out = NULL, *plain = NULL;
+  make(&p, "laplace", "ellipsoid", "unit", 150000, 1e-6, 0);
+  const size_t bytes = sizeof(double) * (size_t)p.n;
+  for (int i = 0; i < N_SCHEDULES; i++) {
+    const int locked = schedules[i] != FMM_SCHEDULE_CPU;
+    plan_for(&p, schedules[i]);
+    execute(&p);
+    assert_ok(fmm_array_create(p.plan, p.n, &in));
+    assert_ok(fmm_array_create(p.plan, p.n, &out));
+    assert_int_equal(fmm_gpu_register(in, bytes) == FMM_OK, !locked);
+    if (!locked) fmm_gpu_unregister(in);
+    memcpy(in, p.densities, bytes);
+    assert_ok(fmm_plan_execute(p.plan, in, out, NULL));
+    assert_memory_equal(out, p.potential, bytes);
+    fmm_array_destroy(&in);
+    fmm_array_destroy(&out);
+  }
+  fmm_gpu_fail_at(1); /* what is not locked serves too, and no failure is left to be told */
+  assert_ok(fmm_array_create(p.plan, p.n, &plain));
+  fmm_gpu_fail_at(0);
+  memcpy(plain, p.densities, bytes);
+  assert_ok(fmm_plan_execute(p.plan, plain, p.potential, NULL));
+  fmm_array_destroy(&plain);
+  release(&p);
+}
+
 /* Densities or results or both in page-locked memory, which are copied without staging: the same bits on every schedule. Pageable ones are large enough to go and come in pieces. Locked memory that does not hold all of
  * an array is not used so, and a result that is not finite leaves the caller's array alone. */
 static void page_locked_arrays_give_the_same_bits(void **context) {
@@ -385,7 +414,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(arrays_on_the_device_give_the_same_bits),
       cmocka_unit_test(device_arrays_are_ordered_with_the_caller_s_stream),
-      cmocka_unit_test(page_locked_arrays_give_the_same_bits),
+      cmocka_unit_test(the_library_s_arrays_are_page_locked), cmocka_unit_test(page_locked_arrays_give_the_same_bits),
       cmocka_unit_test(values_that_are_not_finite_are_refused_by_row),
       cmocka_unit_test(large_arrays_wherever_they_lie_give_the_same_bits),
       cmocka_unit_test(a_failing_cuda_call_is_reported_and_survived),
