@@ -26,10 +26,10 @@ cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_far_phases te
 start=$(date +%s)
 if [ -n "${BUILD:-}" ]; then
   build=$(cd "$BUILD" && pwd) || exit 1 # ready: with the programs below
-  for t in tests/test_gpu_phases tests/test_gpu_plan tests/test_gpu_arrays $cpu_tests tools/bench-gpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; do
+  for t in tests/test_gpu_phases tests/test_gpu_plan tests/test_gpu_arrays $cpu_tests tools/bench-gpu tools/bench-cpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; do
     [ -x "$build/$t" ] || { echo "gpu-suite: $build/$t cannot be run; build it, or leave BUILD out"; exit 1; }
   done
-elif ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" tests/test_gpu_phases tests/test_gpu_plan tests/test_gpu_arrays $cpu_tests tools/bench-gpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; } >"$out/build.log" 2>&1; then
+elif ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" tests/test_gpu_phases tests/test_gpu_plan tests/test_gpu_arrays $cpu_tests tools/bench-gpu tools/bench-cpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; } >"$out/build.log" 2>&1; then
   tail -40 "$out/build.log"
   echo "gpu-suite: the build failed"
   exit 1
