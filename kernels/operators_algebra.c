@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "kernels/operators_parts.h"
+#include "runtime/memory.h"
 
 /* OpenBLAS built on threads of its own obeys these; built on OpenMP it runs one thread inside our team. */
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
@@ -25,6 +26,7 @@ static fmm_status check_room(int threads) {
   struct rlimit limit;
   if (threads <= threads_served || getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return FMM_OK;
   void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED && fmm_memory_give_back()) room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED)
     return FMM_FAIL(FMM_ERR_MEMORY, "no memory for LAPACK's buffers (%zu bytes of address space for %d threads; the limit is %llu bytes); raise it (ulimit -v), or use fewer threads",
                     bytes, threads, (unsigned long long)limit.rlim_cur);

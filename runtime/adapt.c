@@ -48,7 +48,8 @@ done:
 fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed) {
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_adapt: plan is NULL");
   fmm_setup *old = plan->setup, *fresh = NULL;
-  if (!old || !(old->info.last_evaluation_s > 0)) return FMM_FAIL(FMM_ERR_ARGUMENT, "there is nothing to learn from yet; call fmm_plan_execute first");
+  if (!old) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_adapt: this plan has no points; call fmm_plan_set_points first");
+  if (!(old->info.last_evaluation_s > 0)) return FMM_FAIL(FMM_ERR_ARGUMENT, "there is nothing to learn from yet; call fmm_plan_execute first");
   fmm_machine before = plan->machine;
   refit(&plan->machine, old);
   fmm_status status = rebuild(plan, old, &fresh);
@@ -56,8 +57,10 @@ fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed) {
   const int degraded = fresh->no_gpu[0] && !old->no_gpu[0]; /* for want of what the old one holds */
   int differs = !degraded && strcmp(fresh->info.plan_id, old->info.plan_id) != 0;
   fresh->info.setup_s = old->info.setup_s;
+  if (!differs) old->foretold_s = degraded ? NAN : fresh->foretold_s; /* by the constants of now */
   fmm_setup_destroy(differs ? &plan->setup : &fresh);
-  if (differs) plan->setup = fresh, fmm_plan_note_choice(plan);
+  if (differs) plan->setup = fresh;
+  fmm_plan_note_choice(plan);
   if (changed) *changed = differs;
   return FMM_OK;
 }

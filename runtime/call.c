@@ -5,7 +5,7 @@
 
 fmm_status fmm_call_check_plan(const fmm_plan *plan, const char *function) {
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "%s: plan is NULL", function);
-  if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "%s: this plan has no points yet; call fmm_plan_set_points first", function);
+  if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "%s: this plan has no points; call fmm_plan_set_points first", function);
   return FMM_OK;
 }
 

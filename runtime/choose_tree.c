@@ -11,11 +11,12 @@ static fmm_status estimate_counts(void *context, int n, const fmm_tree_options *
 }
 
 fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, int64_t n_sources, const double *sources, int64_t n_targets,
-                           const double *targets, fmm_tree_options *choice) {
+                           const double *targets, fmm_tree_options *choice, int *kept) {
   const fmm_options *o = &plan->options;
-  *choice = (fmm_tree_options){o->leaf_size, o->root_scale};
+  *choice = (fmm_tree_options){o->leaf_size, o->root_scale}, *kept = 0;
   if (o->leaf_size && o->root_scale > 0) return FMM_OK;
-  if (plan->kept.leaf_size) return *choice = plan->kept, FMM_OK;
+  *kept = plan->keeps && order == plan->chosen.order;
+  if (*kept) return *choice = plan->chosen.tree, FMM_OK;
   estimate_context context = {.what = fmm_count_case_of(o, plan->pair->info, &plan->machine, order)};
   FMM_TRY(fmm_estimate_create(&context.estimate, n_sources, sources, n_targets, targets, plan->threads));
   fmm_tuned best;

@@ -44,7 +44,7 @@ static void say_schedules(text *t, const fmm_setup *s) {
 
 fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity, size_t *needed) {
   if (!plan || (!buffer && capacity)) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_explain: %s is NULL", plan ? "buffer" : "plan");
-  if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "this plan has no points yet; call fmm_plan_set_points first");
+  if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "this plan has no points; call fmm_plan_set_points first");
   const fmm_setup *s = plan->setup;
   const fmm_plan_info *i = &s->info;
   text t = {capacity ? buffer : NULL, capacity, 0};

@@ -40,7 +40,23 @@ static header *take_held(size_t bytes) {
   }
   if (best >= 0) found = held.block[best], held.block[best] = held.block[--held.n];
   pthread_mutex_unlock(&held.lock);
+  const size_t pages = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+  if (found && found->capacity > pages) madvise((char *)found + pages, found->capacity - pages, MADV_DONTNEED); /* what is not asked for is the system's again */
   return found;
+}
+
+/* Nonzero: there were some. */
+static int give_back(void) {
+  const int n = held.n;
+  while (held.n > 0) free(held.block[--held.n]);
+  return n > 0;
+}
+
+int fmm_memory_give_back(void) {
+  pthread_mutex_lock(&held.lock);
+  const int some = give_back();
+  pthread_mutex_unlock(&held.lock);
+  return some;
 }
 
 void fmm_memory_hold(void) {
@@ -51,8 +67,7 @@ void fmm_memory_hold(void) {
 
 void fmm_memory_release(void) {
   pthread_mutex_lock(&held.lock);
-  if (atomic_fetch_sub(&held.holders, 1) == 1)
-    while (held.n > 0) free(held.block[--held.n]);
+  if (atomic_fetch_sub(&held.holders, 1) == 1) give_back();
   pthread_mutex_unlock(&held.lock);
 }
 
@@ -73,7 +88,7 @@ fmm_status fmm_allocate_bytes(void **pointer, size_t count, size_t size, const c
     if (alignment > FMM_ALIGNMENT) total = (total + alignment - 1) / alignment * alignment;
     h = take_held(total);
     if (h) alignment = FMM_ALIGNMENT; /* asked for huge pages before */
-    else if ((h = aligned_alloc(alignment, total))) h->capacity = total;
+    else if ((h = aligned_alloc(alignment, total)) || (fmm_memory_give_back() && (h = aligned_alloc(alignment, total)))) h->capacity = total;
   }
   if (!h) return FMM_FAIL(FMM_ERR_MEMORY, "no memory for %s (%zu bytes); use fewer points, a larger tolerance or a bigger machine", what, bytes);
   if (alignment > FMM_ALIGNMENT) madvise(h, (bytes + sizeof(header) + huge_page_bytes / 2) / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE);

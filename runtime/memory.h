@@ -25,8 +25,10 @@ void fmm_free_bytes(void *pointer);
  * uses. Calls count, also of several threads; when the last has released, nothing is kept any more. */
 void fmm_memory_hold(void);
 void fmm_memory_release(void);
+/* What is kept now goes to the system, as when it has no more memory for others; nonzero if there was any. */
+int fmm_memory_give_back(void);
 
-size_t fmm_memory_now(void);  /* bytes held by the library in this process */
+size_t fmm_memory_now(void);  /* bytes held by the library in this process, but for blocks that are only kept */
 size_t fmm_memory_peak(void); /* largest value so far */
 size_t fmm_memory_bytes(const void *pointer); /* size of one block of this seam */
 int64_t fmm_memory_count(void); /* allocations so far, failed ones too */

@@ -87,7 +87,7 @@ void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets) {
   if (n_sources + n_targets > BIND_MINIMUM) fmm_binding_begin(plan->binding, !may_use_gpu);
 }
 
-static fmm_status check_points(const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets) {
+fmm_status fmm_plan_check_points(const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets) {
   FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
   if (n_sources && !sources) return FMM_FAIL(FMM_ERR_ARGUMENT, "sources is NULL, but n_sources is %lld", (long long)n_sources);
   if (n_targets && !targets) return FMM_FAIL(FMM_ERR_ARGUMENT, "targets is NULL, but n_targets is %lld (0 with NULL: the sources)", (long long)n_targets);
@@ -96,15 +96,7 @@ static fmm_status check_points(const fmm_plan *plan, int64_t n_sources, const do
   return FMM_OK;
 }
 
-static double foretold_a_point(const fmm_setup *s) {
-  const int64_t points = s->tree.sources.n_input + s->tree.targets.n_input;
-  return points ? s->foretold_s / (double)points : 0;
-}
-
-void fmm_plan_note_choice(fmm_plan *plan) { plan->chosen_s = foretold_a_point(plan->setup); }
-
-/* In the place of the plan's points, which are given up when the others are there. */
-static fmm_status replace_setup(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets) {
+fmm_status fmm_plan_replace_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets) {
   const double begin = fmm_now_s();
   fmm_setup *setup = NULL;
   FMM_TRY(fmm_setup_create(&setup, plan, n_sources, sources, normals, n_targets, targets));
@@ -119,33 +111,8 @@ static fmm_status replace_setup(fmm_plan *plan, int64_t n_sources, const double 
 fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                                const double *targets) {
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
-  FMM_TRY(check_points(plan, n_sources, sources, normals, n_targets, targets));
-  return replace_setup(plan, n_sources, sources, normals, n_targets, targets);
-}
-
-static const double worth_choosing = 1.1; /* what the model foretells a point, of what it did when leaf size and root scale were chosen */
-
-/* What the next points keep: a choice that the last ones still made good use of. A tree of one leaf has nothing to keep. */
-static fmm_tree_options choice_to_keep(const fmm_plan *plan) {
-  const fmm_setup *s = plan->setup;
-  const int serves = s->tree.n_leaves > 1 && foretold_a_point(s) <= worth_choosing * plan->chosen_s;
-  return serves ? (fmm_tree_options){s->tree.leaf_size, s->tree.root_scale} : (fmm_tree_options){0};
-}
-
-fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
-                                const double *targets) {
-  fmm_frame frame;
-  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_move_points: plan is NULL");
-  FMM_TRY(check_points(plan, n_sources, sources, normals, n_targets, targets));
-  FMM_TRY(fmm_frame_make(&frame, n_sources, sources, n_targets, targets, 1, plan->threads)); /* what is not finite is refused before anything is given up */
-  if (!plan->setup) return replace_setup(plan, n_sources, sources, normals, n_targets, targets);
-  plan->kept = choice_to_keep(plan);
-  fmm_memory_hold();
-  fmm_setup_destroy(&plan->setup);
-  const fmm_status status = replace_setup(plan, n_sources, sources, normals, n_targets, targets);
-  fmm_memory_release();
-  plan->kept = (fmm_tree_options){0};
-  return status;
+  FMM_TRY(fmm_plan_check_points(plan, n_sources, sources, normals, n_targets, targets));
+  return fmm_plan_replace_points(plan, n_sources, sources, normals, n_targets, targets);
 }
 
 void fmm_plan_destroy(fmm_plan **plan) {
@@ -157,7 +124,7 @@ void fmm_plan_destroy(fmm_plan **plan) {
 
 fmm_status fmm_plan_get_info(const fmm_plan *plan, fmm_plan_info *info) {
   if (!plan || !info) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_get_info: %s is NULL", plan ? "info" : "plan");
-  if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "this plan has no points yet; call fmm_plan_set_points first");
+  if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "this plan has no points; call fmm_plan_set_points first");
   size_t size = info->struct_size;
   if (size < sizeof(size_t) || size > 65536) return FMM_FAIL(FMM_ERR_ARGUMENT, "info.struct_size is %zu; set it to sizeof(fmm_plan_info)", size);
   size_t known = sizeof *info;

@@ -1,5 +1,5 @@
 /* The plan from inside. A plan is its checked options, the machine it prices with, and one `setup`: everything that
- * set_points makes. A new setup is built whole beside the old one and then takes its place, so a failure loses nothing. */
+ * set_points makes. A new setup is built whole beside the old one and then takes its place, so a failure loses nothing; but points that move (move.c) give up the old one first. */
 #ifndef FMM_PLAN_H
 #define FMM_PLAN_H
 #include "kernels/phase.h"
@@ -58,6 +58,14 @@ typedef struct fmm_setup {
   fmm_plan_info info;
 } fmm_setup;
 
+/* A leaf size and root scale, and for what they were chosen. */
+typedef struct fmm_choice {
+  fmm_tree_options tree;
+  int order;
+  int64_t n_sources, n_targets;
+  double point_s; /* foretold a point, by all cores; NaN: not by the constants that the plan has now */
+} fmm_choice;
+
 struct fmm_plan {
   fmm_options options;
   char profile_path[512];
@@ -69,8 +77,8 @@ struct fmm_plan {
   int nesting;                         /* 0 for the caller's plan, 1 for its clusters' plans, ... */
   fmm_operator_pool *pool;             /* of the outermost plan's set-up; NULL: this is the outermost */
   fmm_setup *setup;                    /* NULL before set_points */
-  fmm_tree_options kept;               /* while points are moved: leaf size and root scale that they keep; leaf size 0: none */
-  double chosen_s;                     /* foretold a point for the tree when these were last chosen, by all cores */
+  fmm_choice chosen;                   /* leaf size and root scale when they were last chosen */
+  int keeps;                           /* nonzero while points are moved that are to keep them */
   fmm_trace trace;
   fmm_binding *binding;                /* NULL: threads are not to be bound (not asked, or a cluster's plan, which runs inside another) */
 };
@@ -79,15 +87,18 @@ enum { FMM_MAX_NESTING = 64 };
 
 /* plan.c: binds the threads for work on so many points, or not, until fmm_binding_end; see binding.h. */
 void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets);
-/* plan.c: leaf size and root scale were chosen for the points that the plan has now. */
+/* move.c: leaf size and root scale were chosen for the points that the plan has now. */
 void fmm_plan_note_choice(fmm_plan *plan);
+/* plan.c: the plan's own points, if it has any, are given up when those are there. */
+fmm_status fmm_plan_replace_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets);
+fmm_status fmm_plan_check_points(const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets);
 /* setup.c */
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                             int64_t n_targets, const double *targets);
 void fmm_setup_destroy(fmm_setup **setup);
-/* choose_tree.c: leaf size and root scale, from the options or by the tuner on estimated counts. */
+/* choose_tree.c: leaf size and root scale, from the options, kept (*kept nonzero) or by the tuner on estimated counts. */
 fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, int64_t n_sources, const double *sources, int64_t n_targets,
-                           const double *targets, fmm_tree_options *choice);
+                           const double *targets, fmm_tree_options *choice, int *kept);
 /* precision.c: the arithmetic that the options name, or what keeps the tolerance, of which the model chooses. cancels: see choose_order.h. */
 void fmm_choose_precisions(const fmm_options *options, int cancels, double steps, fmm_precision_sets *precisions);
 /* nested.c */

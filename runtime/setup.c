@@ -1,6 +1,6 @@
 /* What set_points makes, in order: order and possible precisions from the tolerance, leaf size and root scale from the model, tree, lists,
  * operators, exact counts, cost table, schedule and precision, memory, clusters' plans. Everything that changes the bits of an answer is decided
- * here, from the options, the points and the machine profile, never from the number of threads, and hashed into plan_id. */
+ * here, from the options, the points, the machine profile and, where points moved, what was chosen for those before, never from the number of threads, and hashed into plan_id. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -226,7 +226,7 @@ typedef struct point_set { int64_t n_sources, n_targets; const double *sources, 
 /* Tree and lists as they are best at this order. */
 static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const point_set *p, int order, const fmm_precision_sets *precisions, double *t) {
   fmm_tree_options choice;
-  FMM_TRY(fmm_choose_tree(plan, order, precisions, p->n_sources, p->sources, p->n_targets, p->targets, &choice));
+  FMM_TRY(fmm_choose_tree(plan, order, precisions, p->n_sources, p->sources, p->n_targets, p->targets, &choice, &s->kept_choice));
   end_part(s, FMM_PART_CHOICE, t);
   FMM_TRY(fmm_tree_build(&s->tree, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, &choice, plan->threads));
   end_part(s, FMM_PART_TREE, t);
@@ -273,7 +273,7 @@ static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, c
   end_part(s, FMM_PART_MEMORY, &t);
   FMM_TRY(use_gpu(s, plan, &precisions));
   FMM_TRY(fmm_nested_create(s, plan));
-  s->foretold_s = s->makespan.seconds, s->kept_choice = plan->kept.leaf_size > 0;
+  s->foretold_s = s->makespan.seconds;
   price_for_threads(s, plan);
   fill_info(s, plan);
   FMM_TRY(check_cap(s, plan));

@@ -1,5 +1,5 @@
-/* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; buckets still large are
- * cut again by the team, small ones are finished by single threads in cache. A digit starts at the highest bit that differs within
+/* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; those that would keep one thread longer than all the others are
+ * cut again by the team, the rest by single threads, whose larger parts are tasks for who is idle. A digit starts at the highest bit that differs within
  * its bucket, so shared prefixes (clusters, flat data) are skipped. Depth is at most 64 / serial_bits_min, whatever the input.
  * Included once by the source file of each kind of item (sort_items.c, sort_keys.c), which defines ITEM, KEY_OF and the name SORT. */
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "sort.h"
 #include "team_loop.h"
 
-enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, insertion_limit = 24, team_minimum = 1 << 13, part_minimum = 1 << 14 };
+enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, insertion_limit = 24, team_minimum = 1 << 13, part_minimum = 1 << 14, task_minimum = 1 << 12, large_minimum = 1 << 15 };
 
 static int log2_floor(uint64_t v) { return 63 - __builtin_clzll(v); }
 
@@ -27,8 +27,8 @@ static uint64_t differing_bits(const ITEM *a, int64_t n) {
   return bits;
 }
 
-/* Sorts n items that lie in `from`; they end in `to` when move is set, else in `from`. The other array is scratch. */
-static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move) {
+/* Sorts n items that lie in `from`; they end in `to` when move is set, else in `from`. The other array is scratch. shared: parts may become tasks, which the caller's loop waits for. */
+static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move, int shared) {
   uint64_t bits = n > insertion_limit ? differing_bits(from, n) : 0;
   if (!bits) { /* few, or all equal */
     if (n <= insertion_limit) insertion_sort(from, n);
@@ -48,8 +48,11 @@ static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move) {
   }
   for (int64_t i = 0; i < n; i++) to[end[KEY_OF(from[i]) >> shift & mask]++] = from[i];
   for (uint64_t d = 0; d <= mask; d++) {
-    int64_t begin = d ? end[d - 1] : 0;
-    if (end[d] > begin) sort_bucket(to + begin, from + begin, end[d] - begin, !move);
+    const int64_t begin = d ? end[d - 1] : 0, size = end[d] - begin;
+    if (shared && size > task_minimum) {
+#pragma omp task firstprivate(from, to, begin, size, move)
+      sort_bucket(to + begin, from + begin, size, !move, 1);
+    } else if (size > 0) sort_bucket(to + begin, from + begin, size, !move, 0);
   }
 }
 
@@ -94,7 +97,7 @@ static void finish_buckets(void *context, int64_t first, int64_t last) {
   for (int64_t d = first; d < last; d++) {
     int64_t begin = d ? p->end[d - 1] : 0, size = p->end[d] - begin;
     if (size > p->large) memcpy(p->items + begin, p->scratch + begin, (size_t)size * sizeof *p->items);
-    else if (size) sort_bucket(p->scratch + begin, p->items + begin, size, 1);
+    else if (size) sort_bucket(p->scratch + begin, p->items + begin, size, 1, p->threads > 1);
   }
 }
 
@@ -133,11 +136,11 @@ static fmm_status sort_team(ITEM *items, ITEM *scratch, int64_t n, const pass *a
 
 fmm_status SORT(ITEM *items, ITEM *scratch, int64_t n, int threads) {
   if (n < team_minimum) {
-    sort_bucket(items, scratch, n, 0);
+    sort_bucket(items, scratch, n, 0, 0);
     return FMM_OK;
   }
   const int parts = n < (int64_t)part_minimum * threads ? (int)(n / part_minimum) + 1 : threads;
-  pass all = {.large = n / (8 * threads) > team_minimum ? n / (8 * threads) : team_minimum, .parts = parts, .threads = threads};
+  pass all = {.large = n / (2 * threads) > large_minimum ? n / (2 * threads) : large_minimum, .parts = parts, .threads = threads};
   FMM_TRY(FMM_ALLOCATE(&all.count, parts, "histograms of the sort"));
   fmm_status status = sort_team(items, scratch, n, &all);
   FMM_FREE(&all.count);

@@ -6,4 +6,4 @@
 #define SORT fmm_sort_items
 #include "sort_body.h"
 
-void fmm_sort_items_serial(fmm_sort_item *items, fmm_sort_item *scratch, int64_t n) { sort_bucket(items, scratch, n, 0); }
+void fmm_sort_items_serial(fmm_sort_item *items, fmm_sort_item *scratch, int64_t n) { sort_bucket(items, scratch, n, 0, 0); }

@@ -7,7 +7,8 @@
  *   rates=LEAF  adds the rates of U's kernels with leaves of so many points in cache (bench_pair_rates.h). As rates grow with leaves, take what is nearest to
  *               the tree's own, points_per_leaf. They are timed before and after every timed evaluation too, by as many threads: of_cache is the evaluation's
  *               rate of U over the mean of those two, which a machine whose speed changes within seconds hardly moves.
- *   moves=K     at the end moves the points K times by up to a thousandth of the unit and sets the plan's anew by fmm_plan_move_points, as a simulation in steps does: moved_s
+ *   moves=K     at the end, in a line of its own for each team: moves the case's points K times by up to a thousandth of the unit and gives them to the plan by fmm_plan_move_points, as
+ *               a simulation in steps does
  *   write=FILE  puts the case there, for programs to compare with; read=FILE takes it from there, direct sums included (bench_cpu_case.h)
  *   serve=1     after the warm-up prints the line and then executes once for every line of standard input, printing its seconds: two programs
  *               are raced by asking them in turns. */
@@ -113,9 +114,11 @@ static fmm_status measure(bench *b) {
   for (int k = 0; k < b->n_teams; k++) FMM_TRY(begin_team(b, k));
   for (int run = 0; run < b->runs && !b->serve; run++)
     for (int k = 0; k < b->n_teams; k++) FMM_TRY(fmm_bench_team_execute(&b->team[(run + k) % b->n_teams]));
-  for (int k = 0; k < b->n_teams; k++)
-    for (int i = 0; i < b->moves; i++) FMM_TRY(fmm_bench_team_move(&b->team[k]));
   for (int k = 0; k < b->n_teams; k++) FMM_TRY(fmm_bench_report(&b->team[k], k ? &b->team[0] : NULL, &b->options));
+  for (int k = 0; k < b->n_teams && b->moves > 0; k++) {
+    FMM_TRY(fmm_bench_team_move(&b->team[k], b->moves));
+    FMM_TRY(fmm_bench_report_moves(&b->team[k]));
+  }
   return FMM_OK;
 }
 

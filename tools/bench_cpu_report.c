@@ -153,10 +153,19 @@ fmm_status fmm_bench_report(const fmm_bench_team *team, const fmm_bench_team *ba
   json_object_set_new(line, "phases", phases_object(team, &info));
   json_object_set_new(line, "setup_s", setup_object(team, &info));
   json_object_set_new(line, "memory", memory_object(team, &info));
-  if (team->moves) json_object_set_new(line, "moved_s", spread_object(team->moves, team->moved_s));
   if (base && team->runs) json_object_set_new(line, "efficiency", efficiency_object(team, base));
   fmm_status status = team->rates ? add_rates(team, line) : FMM_OK;
   if (status == FMM_OK) status = print(line);
+  json_decref(line);
+  return status;
+}
+
+fmm_status fmm_bench_report_moves(const fmm_bench_team *team) {
+  fmm_plan_info info = {.struct_size = sizeof info};
+  FMM_TRY(fmm_plan_get_info(team->plan, &info));
+  json_t *line = json_pack("{s:i, s:i, s:i, s:f, s:b, s:o, s:o}", "threads", info.threads, "moves", team->moves, "leaf", info.leaf_size, "root", info.root_scale, "kept",
+                           team->plan->setup->kept_choice, "moved_s", spread_object(team->moves, team->moved_s), "last_s", setup_object(team, &info));
+  fmm_status status = print(line);
   json_decref(line);
   return status;
 }

@@ -6,4 +6,6 @@
 /* base: NULL, or another team that was timed in turns with this one, to whose times efficiencies are. options: the plans'. Times U's kernels a last time,
  * in either direction, where the team has rates. */
 fmm_status fmm_bench_report(const fmm_bench_team *team, const fmm_bench_team *base, const fmm_options *options);
+/* Of its moves, one line. */
+fmm_status fmm_bench_report_moves(const fmm_bench_team *team);
 #endif

@@ -2,6 +2,9 @@
 #include "tools/bench_cpu_team.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "runtime/memory.h"
 
 static fmm_status execute_as(fmm_bench_team *t, int run) {
   fmm_plan_info info = {.struct_size = sizeof info};
@@ -23,14 +26,20 @@ fmm_status fmm_bench_team_begin(fmm_bench_team *team, const fmm_options *options
   return execute_as(team, 0);
 }
 
-fmm_status fmm_bench_team_move(fmm_bench_team *team) {
-  double *x = team->what->points;
-  fmm_plan_info info = {.struct_size = sizeof info};
-  for (int64_t i = 0; i < 3 * team->what->n; i++) x[i] += 1e-3 * sin(1e4 * x[i] + team->moves);
-  FMM_TRY(fmm_plan_move_points(team->plan, team->what->n, x, NULL, 0, NULL));
-  FMM_TRY(fmm_plan_get_info(team->plan, &info));
-  team->moved_s[team->moves++] = info.setup_s;
-  return FMM_OK;
+fmm_status fmm_bench_team_move(fmm_bench_team *team, int moves) {
+  const int64_t n = team->what->n;
+  double *x = NULL;
+  fmm_status status = FMM_OK;
+  FMM_TRY(FMM_ALLOCATE(&x, 3 * n, "points that move"));
+  memcpy(x, team->what->points, 3 * sizeof *x * (size_t)n);
+  for (int k = 0; k < moves && status == FMM_OK; k++) {
+    for (int64_t i = 0; i < 3 * n; i++) x[i] += 1e-3 * sin(1e4 * x[i] + k);
+    const double begin = fmm_now_s();
+    status = fmm_plan_move_points(team->plan, n, x, NULL, 0, NULL);
+    if (status == FMM_OK) team->moved_s[team->moves++] = fmm_now_s() - begin;
+  }
+  FMM_FREE(&x);
+  return status;
 }
 
 fmm_pair_sum fmm_bench_team_sum(const fmm_bench_team *team) {

@@ -28,8 +28,8 @@ fmm_status fmm_bench_team_begin(fmm_bench_team *team, const fmm_options *options
 fmm_status fmm_bench_team_execute(fmm_bench_team *team);
 /* One whose times take the place of run 0's, without timings of kernels. */
 fmm_status fmm_bench_team_execute_alone(fmm_bench_team *team);
-/* Moves the case's points by up to a thousandth of their unit and gives them to the plan, at most FMM_BENCH_MOST_RUNS times. */
-fmm_status fmm_bench_team_move(fmm_bench_team *team);
+/* Moves the case's points so many times by up to a thousandth of their unit and gives them to the plan, at most FMM_BENCH_MOST_RUNS times. */
+fmm_status fmm_bench_team_move(fmm_bench_team *team, int moves);
 
 /* As the U list prepares its sums. */
 fmm_pair_sum fmm_bench_team_sum(const fmm_bench_team *team);

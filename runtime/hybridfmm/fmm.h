@@ -127,14 +127,16 @@ FMM_API fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options);
  * FMM_ERR_INPUT names the first row that is not finite, or an extent of the coordinates, as above about 1e154 or below 1e-154 with gradient,
  * whose powers in the results double precision cannot hold. Points nearer to one another than about 1e-154 of the extent, whose squared distance double
  * precision cannot hold, are taken for one place, whose pairs contribute nothing. Calling it again replaces the points; on failure the old remain,
- * so that both are held while it works, on a GPU too: where that is too much, destroy the plan first. */
+ * so that both are held while it works, on a GPU too: where that is too much, destroy the plan first, or let fmm_plan_move_points give them up. */
 FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                                        int64_t n_targets, const double *targets);
 
-/* Points that moved, for simulations in steps: as fmm_plan_set_points, which it is for a plan without points, but leaf size and root scale stay as they were chosen for earlier points, until
- * the model foretells a tenth more time a point with them (then the next call chooses anew), and the memory of the points before serves again: they are given up first. So a
- * failure leaves the plan without points; only arguments and coordinates that are not finite are refused before. Which points a plan had before is so part of what its answers'
- * bits, but not their accuracy, depend on; the plan_id tells. Numbers of points may change. */
+/* Points that moved, for simulations in steps: as fmm_plan_set_points, which it is for a plan without points, with two differences.
+ * Leaf size and root scale stay as they were chosen for earlier points while those are alike: as many, give or take a third, of the same order, and foretold to take as long a point within a
+ * tenth. What is foretold is known when the points are there, so it is the call after that which chooses anew. (Clusters below the finest cell have plans of their own, which choose.) So
+ * the bits of an answer, though not its accuracy, depend on earlier points too; the plan_id tells.
+ * The points before are given up first, and their memory serves again. Arguments and coordinates that are not finite are refused before that; any later failure leaves the plan without
+ * points. */
 FMM_API fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                                         int64_t n_targets, const double *targets);
 

@@ -53,32 +53,82 @@ static void moved_points_keep_leaf_size_and_root_scale(void **state) {
   fmm_plan_destroy(&other);
 }
 
-/* Points that come together make the root scale and leaf size of spread ones a bad choice: kept once, then chosen anew. */
-static void a_choice_that_serves_no_longer_is_made_anew(void **state) {
+static int keeps(const fmm_plan *plan) {
+  char text[4096];
+  assert_ok(fmm_plan_explain(plan, text, sizeof text, NULL));
+  assert_int_equal(strstr(text, "kept since the points moved") != NULL, plan->setup->kept_choice);
+  return plan->setup->kept_choice;
+}
+
+/* Points that come together, foretold to take longer or less: kept once, as that is foretold when they are there, then chosen as for a new plan. */
+static void points_of_another_kind_are_served_anew_in_the_next_step(void **state) {
   fmm_options o = defaults(1e-6);
   fmm_plan *plan = NULL, *fresh = NULL;
-  char text[4096];
   assert_ok(fmm_plan_create(&plan, &o));
   assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
-  const double chosen_s = plan->chosen_s;
-  const fmm_tree_options chosen = {plan->setup->tree.leaf_size, plan->setup->tree.root_scale};
+  const fmm_choice chosen = plan->chosen;
   move(1);
   assert_ok(fmm_plan_move_points(plan, N, moved, NULL, 0, NULL));
-  assert_int_equal(plan->setup->tree.leaf_size, chosen.leaf_size);
-  assert_true(plan->setup->tree.root_scale == chosen.root_scale);
-  assert_true(plan->chosen_s == chosen_s);
-  assert_ok(fmm_plan_explain(plan, text, sizeof text, NULL));
-  assert_non_null(strstr(text, "kept since the points moved"));
-  plan->chosen_s = plan->setup->foretold_s / (2 * N) / 1.11; /* as if chosen for better */
+  assert_true(keeps(plan));
+  assert_memory_equal(&plan->chosen, &chosen, sizeof chosen);
+  assert_true(fabs(log(plan->setup->foretold_s / (2 * N) / chosen.point_s)) > log(1.1));
   assert_ok(fmm_plan_move_points(plan, N, moved, NULL, 0, NULL));
+  assert_false(keeps(plan));
   assert_ok(fmm_plan_create(&fresh, &o));
   assert_ok(fmm_plan_set_points(fresh, N, moved, NULL, 0, NULL));
   assert_string_equal(info_of(plan).plan_id, info_of(fresh).plan_id);
-  assert_true(plan->chosen_s == fresh->chosen_s);
-  assert_ok(fmm_plan_explain(plan, text, sizeof text, NULL));
-  assert_null(strstr(text, "kept since the points moved"));
+  assert_memory_equal(&plan->chosen, &fresh->chosen, sizeof chosen);
   fmm_plan_destroy(&plan);
   fmm_plan_destroy(&fresh);
+}
+
+/* The same points moved by nothing, but chosen for what took more or less, for another order, for more or fewer points. */
+static void a_choice_for_others_is_not_kept(void **state) {
+  for (int cause = 0; cause < 7; cause++) {
+    fmm_options o = defaults(1e-6);
+    fmm_plan *plan = NULL;
+    assert_ok(fmm_plan_create(&plan, &o));
+    assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+    if (cause == 1) plan->chosen.point_s *= 1.12;
+    if (cause == 2) plan->chosen.point_s /= 1.12;
+    if (cause == 3) plan->chosen.order++;
+    if (cause == 4) plan->chosen.n_sources = plan->chosen.n_targets = N / 2;
+    if (cause == 5) plan->chosen.n_targets = 2 * N;
+    if (cause == 6) plan->chosen.point_s = NAN;
+    assert_ok(fmm_plan_move_points(plan, N, points, NULL, 0, NULL));
+    assert_int_equal(keeps(plan), cause == 0);
+    fmm_plan_destroy(&plan);
+  }
+}
+
+static void nothing_is_kept_that_the_options_name(void **state) {
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  o.leaf_size = 50, o.root_scale = 1.25;
+  assert_ok(fmm_plan_create(&plan, &o));
+  for (int k = 0; k < 2; k++) assert_ok(fmm_plan_move_points(plan, N, points, NULL, 0, NULL));
+  assert_false(keeps(plan));
+  assert_int_equal(plan->setup->tree.leaf_size, 50);
+  fmm_plan_destroy(&plan);
+}
+
+/* Whether it changes the plan or not: what was chosen is compared with what is foretold by the same constants. */
+static void adapting_spoils_no_comparison(void **state) {
+  static double density[N], p[N];
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  assert_ok(fmm_generate_densities("signed", N, 5, density, 2));
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+  for (int k = 0; k < 3; k++) {
+    assert_ok(fmm_plan_execute(plan, density, p, NULL));
+    assert_ok(fmm_plan_adapt(plan, NULL));
+    const double foretold = plan->chosen.point_s;
+    assert_ok(fmm_plan_move_points(plan, N, points, NULL, 0, NULL));
+    if (plan->setup->tree.n_leaves > 1) assert_true(keeps(plan));
+    assert_true(fabs(plan->setup->foretold_s / (2 * N) - foretold) <= 1e-9 * foretold);
+  }
+  fmm_plan_destroy(&plan);
 }
 
 static void what_is_refused_moves_nothing(void **state) {
@@ -120,7 +170,7 @@ static void a_failing_move_leaves_a_plan_without_points(void **state) {
     if (status != FMM_OK) {
       assert_int_equal(status, FMM_ERR_MEMORY);
       assert_int_equal(fmm_plan_execute(plan, density, p, NULL), FMM_ERR_ARGUMENT);
-      assert_non_null(strstr(fmm_last_error(), "no points yet"));
+      assert_non_null(strstr(fmm_last_error(), "has no points;"));
       assert_ok(fmm_plan_move_points(plan, N, moved, NULL, 0, NULL));
     }
     assert_ok(fmm_plan_execute(plan, density, p, NULL));
@@ -150,15 +200,21 @@ static void held_memory_serves_again(void **state) {
   FMM_FREE(&b);
   assert_ok(FMM_ALLOCATE(&a, BYTES, "all of it"));
   assert_ptr_equal(a, first);
-  fmm_memory_release();
   FMM_FREE(&a);
+  assert_ok(FMM_ALLOCATE(&b, BYTES - BYTES / 6, "less: the rest is the system's again"));
+  assert_ptr_equal(b, first);
+  FMM_FREE(&b);
+  assert_true(fmm_memory_give_back());
+  assert_false(fmm_memory_give_back());
+  fmm_memory_release();
   FMM_FREE(&small);
   assert_int_equal(fmm_memory_now(), before);
 }
 
 int main(void) {
   assert_ok(fmm_generate_points("uniform", N, 3, points, 2));
-  const struct CMUnitTest tests[] = {cmocka_unit_test(moved_points_keep_leaf_size_and_root_scale), cmocka_unit_test(a_choice_that_serves_no_longer_is_made_anew),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(moved_points_keep_leaf_size_and_root_scale), cmocka_unit_test(points_of_another_kind_are_served_anew_in_the_next_step),
+                                     cmocka_unit_test(a_choice_for_others_is_not_kept), cmocka_unit_test(nothing_is_kept_that_the_options_name), cmocka_unit_test(adapting_spoils_no_comparison),
                                      cmocka_unit_test(what_is_refused_moves_nothing), cmocka_unit_test(a_failing_move_leaves_a_plan_without_points),
                                      cmocka_unit_test(held_memory_serves_again)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,13 +102,25 @@ static void bench_two_teams(const char *arguments, int *threads, json_t *line[2]
   line[0] = parse(out), line[1] = parse(second);
 }
 
+/* In a line after that of the evaluations, in which they change nothing. */
 static void set_ups_of_moved_points_are_timed(void **state) {
-  json_t *r = bench(TREE "runs=1 moves=3");
-  assert_true(at(r, "moved_s.min") > 0 && at(r, "moved_s.min") <= at(r, "moved_s.median") && at(r, "moved_s.median") <= at(r, "moved_s.max"));
-  json_decref(r);
-  r = bench(TREE "runs=1");
-  assert_null(json_object_get(r, "moved_s"));
-  json_decref(r);
+  char *rest;
+  run_well(TREE "runs=1 moves=3");
+  for (int line = 0; line < 2; line++) {
+    char *begin = line ? rest : out, *end = strchr(begin, '\n');
+    assert_non_null(end);
+    *end = 0, rest = end + 1;
+    json_t *r = parse(begin);
+    if (!line) assert_int_equal((int)at(r, "leaves"), 512);
+    else {
+      assert_int_equal((int)at(r, "moves"), 3);
+      assert_true(at(r, "moved_s.min") > 0 && at(r, "moved_s.min") <= at(r, "moved_s.median") && at(r, "moved_s.median") <= at(r, "moved_s.max"));
+      assert_true(at(r, "last_s.seconds") <= at(r, "moved_s.max"));
+      assert_true(json_is_false(json_object_get(r, "kept"))); /* leaf size and root scale are given */
+    }
+    json_decref(r);
+  }
+  assert_true(*rest == 0);
 }
 
 static void several_teams_in_turns_have_a_line_each_and_efficiencies(void **state) {

@@ -1,0 +1,47 @@
+/* Points that move: the steps of a simulation, whose points are alike. What is chosen by estimates of many trees is kept while it serves, and the memory of the points before is used again. */
+#include <math.h>
+
+#include "plan.h"
+#include "points.h"
+
+static const double about_as_long = 1.1; /* what is foretold a point against what was when the choice was made, either way */
+
+static double foretold_a_point(const fmm_setup *s) {
+  const int64_t points = s->tree.sources.n_input + s->tree.targets.n_input;
+  return points ? s->foretold_s / (double)points : NAN;
+}
+
+void fmm_plan_note_choice(fmm_plan *plan) {
+  const fmm_setup *s = plan->setup;
+  plan->chosen = (fmm_choice){{s->tree.leaf_size, s->tree.root_scale}, s->counts.order, s->tree.sources.n_input, s->tree.targets.n_input, foretold_a_point(s)};
+}
+
+/* Within half as many again. */
+static int are_about_as_many(int64_t a, int64_t b) { return 2 * a <= 3 * b && 2 * b <= 3 * a; }
+
+/* Whether so many points are to keep what was chosen. It has to be for about as many, and the points before have to take about as long as those that it was chosen for: of others, also of such as are
+ * cheaper, nobody knows how much better they could be served. A tree of one leaf has nothing to keep. */
+static int choice_serves(const fmm_plan *plan, int64_t n_sources, int64_t n_targets) {
+  const double ratio = foretold_a_point(plan->setup) / plan->chosen.point_s; /* NaN serves for nothing */
+  return plan->setup->tree.n_leaves > 1 && ratio <= about_as_long && ratio >= 1 / about_as_long && are_about_as_many(n_sources, plan->chosen.n_sources) &&
+         are_about_as_many(n_targets, plan->chosen.n_targets);
+}
+
+fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
+                                const double *targets) {
+  const double begin = fmm_now_s();
+  fmm_frame frame;
+  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_move_points: plan is NULL");
+  FMM_TRY(fmm_plan_check_points(plan, n_sources, sources, normals, n_targets, targets));
+  FMM_TRY(fmm_frame_make(&frame, n_sources, sources, n_targets, targets, 1, plan->threads)); /* what is not finite is refused before anything is given up */
+  if (!plan->setup) return fmm_plan_replace_points(plan, n_sources, sources, normals, n_targets, targets);
+  plan->keeps = choice_serves(plan, n_sources, targets ? n_targets : n_sources);
+  fmm_memory_hold();
+  fmm_setup_destroy(&plan->setup);
+  fmm_trace_clear(&plan->trace);
+  const fmm_status status = fmm_plan_replace_points(plan, n_sources, sources, normals, n_targets, targets);
+  fmm_memory_release();
+  plan->keeps = 0;
+  if (status == FMM_OK) plan->setup->info.setup_s = fmm_now_s() - begin;
+  return status;
+}
