@@ -63,7 +63,7 @@ static void impossible_arrays_are_refused_and_leave_the_pointer(void **state) {
   assert_int_equal(fmm_array_create(plan, -7, &array), FMM_ERR_ARGUMENT);
   assert_non_null(strstr(fmm_last_error(), "-7"));
   assert_int_equal(fmm_array_create(plan, INT64_MAX, &array), FMM_ERR_ARGUMENT);
-  assert_int_equal(fmm_array_create(plan, (int64_t)1 << 58, &array), FMM_ERR_MEMORY);
+  assert_int_equal(fmm_array_create(plan, (int64_t)1 << 60, &array), FMM_ERR_MEMORY);
   fmm_memory_fail_at(1);
   assert_int_equal(fmm_array_create(plan, 5, &array), FMM_ERR_MEMORY);
   fmm_memory_fail_at(0);
