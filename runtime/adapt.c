@@ -57,7 +57,7 @@ fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed) {
   const int degraded = fresh->no_gpu[0] && !old->no_gpu[0]; /* for want of what the old one holds */
   int differs = !degraded && strcmp(fresh->info.plan_id, old->info.plan_id) != 0;
   fresh->info.setup_s = old->info.setup_s;
-  if (!differs) old->foretold_s = degraded ? NAN : fresh->foretold_s; /* by the constants of now */
+  if (!differs) old->foretold_s = degraded ? NAN : fresh->foretold_s, old->kept_choice = 0; /* by the constants of now; chosen, as it would be anew */
   fmm_setup_destroy(differs ? &plan->setup : &fresh);
   if (differs) plan->setup = fresh;
   fmm_plan_note_choice(plan);

@@ -132,8 +132,8 @@ FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const 
                                        int64_t n_targets, const double *targets);
 
 /* Points that moved, for simulations in steps: as fmm_plan_set_points, which it is for a plan without points, with two differences.
- * Leaf size and root scale stay as they were chosen for earlier points while those are alike: as many, give or take a third, of the same order, and foretold to take as long a point within a
- * tenth. What is foretold is known when the points are there, so it is the call after that which chooses anew. (Clusters below the finest cell have plans of their own, which choose.) So
+ * Leaf size and root scale stay as they were chosen for earlier points while those are alike: as many within a factor of 1.5, of the same order, and foretold to take as long a point within a
+ * tenth (a tree of one leaf has nothing to keep). What is foretold is known when the points are there, so it is the call after that which chooses anew. (Clusters below the finest cell have plans of their own, which choose.) So
  * the bits of an answer, though not its accuracy, depend on earlier points too; the plan_id tells.
  * The points before are given up first, and their memory serves again. Arguments and coordinates that are not finite are refused before that; any later failure leaves the plan without
  * points. */

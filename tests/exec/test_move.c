@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan_error.h"
@@ -212,6 +213,7 @@ static void held_memory_serves_again(void **state) {
 }
 
 int main(void) {
+  setenv("FMM_PROFILE", "", 1), setenv("XDG_STATE_HOME", "/nonexistent", 1); /* nominal rates, by which these points have trees of several leaves */
   assert_ok(fmm_generate_points("uniform", N, 3, points, 2));
   const struct CMUnitTest tests[] = {cmocka_unit_test(moved_points_keep_leaf_size_and_root_scale), cmocka_unit_test(points_of_another_kind_are_served_anew_in_the_next_step),
                                      cmocka_unit_test(a_choice_for_others_is_not_kept), cmocka_unit_test(nothing_is_kept_that_the_options_name), cmocka_unit_test(adapting_spoils_no_comparison),
