@@ -1,17 +1,15 @@
 /* Arrays of the caller's that a GPU reads and writes without a copy on the host: page-locked where the plan may use one, for programs that know nothing of CUDA. */
-#include <string.h>
-
 #include "gpu.h"
 #include "memory.h"
 #include "plan.h"
 
-typedef struct head { size_t bytes; int locked; char pad[FMM_ALIGNMENT - sizeof(size_t) - sizeof(int)]; } head; /* before the values */
+typedef struct head { int locked; char pad[FMM_ALIGNMENT - sizeof(int)]; } head; /* before the values */
 
 /* What the system will not lock serves as it is. */
 static int lock(head *h) {
   fmm_error before;
   fmm_error_take(&before);
-  const int locked = fmm_gpu_register(h, h->bytes) == FMM_OK;
+  const int locked = fmm_gpu_register(h, fmm_memory_bytes(h)) == FMM_OK;
   if (!locked) fmm_error_give(&before);
   return locked;
 }
@@ -23,8 +21,7 @@ fmm_status fmm_array_create(const fmm_plan *plan, int64_t n, double **array) {
     return FMM_FAIL(FMM_ERR_ARGUMENT, "an array of %lld values; give a number from 0 to what memory holds", (long long)n);
   const size_t bytes = sizeof *h + (size_t)n * sizeof(double);
   FMM_TRY(fmm_allocate_zero_bytes((void **)&h, bytes, 1, "an array of densities or results")); /* memory that was touched is locked sooner */
-  h->bytes = bytes;
-  h->locked = plan->machine.device[FMM_DEVICE_GPU].present && plan->options.schedule != FMM_SCHEDULE_CPU && lock(h);
+  h->locked = fmm_plan_may_use_gpu(plan) && lock(h);
   *array = (double *)(h + 1);
   return FMM_OK;
 }

@@ -33,8 +33,8 @@ fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double 
   fmm_frame frame;
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_move_points: plan is NULL");
   FMM_TRY(fmm_plan_check_points(plan, n_sources, sources, normals, n_targets, targets));
-  FMM_TRY(fmm_frame_make(&frame, n_sources, sources, n_targets, targets, 1, plan->threads)); /* what is not finite is refused before anything is given up */
   if (!plan->setup) return fmm_plan_replace_points(plan, n_sources, sources, normals, n_targets, targets);
+  FMM_TRY(fmm_frame_make(&frame, n_sources, sources, n_targets, targets, 1, plan->threads)); /* what is not finite is refused before anything is given up */
   plan->keeps = choice_serves(plan, n_sources, targets ? n_targets : n_sources);
   fmm_memory_hold();
   fmm_setup_destroy(&plan->setup);

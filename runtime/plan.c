@@ -83,8 +83,7 @@ enum { BIND_MINIMUM = 16 * FMM_PARALLEL_MINIMUM };
 /* Waking the team twice for little work would cost more than it brings. Where a GPU may be used the calling thread stays unbound: drivers start
  * threads, which inherit its mask. */
 void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets) {
-  int may_use_gpu = plan->machine.device[FMM_DEVICE_GPU].present && plan->options.schedule != FMM_SCHEDULE_CPU;
-  if (n_sources + n_targets > BIND_MINIMUM) fmm_binding_begin(plan->binding, !may_use_gpu);
+  if (n_sources + n_targets > BIND_MINIMUM) fmm_binding_begin(plan->binding, !fmm_plan_may_use_gpu(plan));
 }
 
 fmm_status fmm_plan_check_points(const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets) {

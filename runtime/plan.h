@@ -85,6 +85,8 @@ struct fmm_plan {
 
 enum { FMM_MAX_NESTING = 64 };
 
+static inline int fmm_plan_may_use_gpu(const fmm_plan *plan) { return plan->machine.device[FMM_DEVICE_GPU].present && plan->options.schedule != FMM_SCHEDULE_CPU; }
+
 /* plan.c: binds the threads for work on so many points, or not, until fmm_binding_end; see binding.h. */
 void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets);
 /* move.c: leaf size and root scale were chosen for the points that the plan has now. */

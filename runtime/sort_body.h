@@ -1,4 +1,4 @@
-/* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; those that would keep one thread longer than all the others are
+/* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; those of more than half of a thread's share are
  * cut again by the team, the rest by single threads, whose larger parts are tasks for who is idle. A digit starts at the highest bit that differs within
  * its bucket, so shared prefixes (clusters, flat data) are skipped. Depth is at most 64 / serial_bits_min, whatever the input.
  * Included once by the source file of each kind of item (sort_items.c, sort_keys.c), which defines ITEM, KEY_OF and the name SORT. */

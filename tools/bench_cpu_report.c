@@ -163,8 +163,8 @@ fmm_status fmm_bench_report(const fmm_bench_team *team, const fmm_bench_team *ba
 fmm_status fmm_bench_report_moves(const fmm_bench_team *team) {
   fmm_plan_info info = {.struct_size = sizeof info};
   FMM_TRY(fmm_plan_get_info(team->plan, &info));
-  json_t *line = json_pack("{s:i, s:i, s:i, s:f, s:b, s:o, s:o}", "threads", info.threads, "moves", team->moves, "leaf", info.leaf_size, "root", info.root_scale, "kept",
-                           team->plan->setup->kept_choice, "moved_s", spread_object(team->moves, team->moved_s), "last_s", setup_object(team, &info));
+  json_t *line = json_pack("{s:i, s:i, s:i, s:f, s:o, s:o}", "threads", info.threads, "moves", team->moves, "leaf", info.leaf_size, "root", info.root_scale, "moved_s",
+                           spread_object(team->moves, team->moved_s), "set_s", spread_object(team->moves, team->set_s));
   fmm_status status = print(line);
   json_decref(line);
   return status;
