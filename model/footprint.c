@@ -42,16 +42,19 @@ static double device_operators(const fmm_counts *c, const fmm_pair_info *pair, d
   return sets * one;
 }
 
-/* Mates, places and halos of the U list (kernels/ulist/ulist_groups.h), and a record a leaf. Leaves that fill d dimensions have 3^d neighbours; a group of m^d leaves
+/* Mates, places and halos of the U list (kernels/ulist/ulist_groups.h), a record a leaf, and in single precision a store a thread (kernels/ulist/ulist_cpu.c), for the largest group and its
+ * halo, which is that of the first along the curve: all of the layer around it. Leaves that fill d dimensions have 3^d neighbours; a group of m^d leaves
  * has half of the layer around it in its halo, the layer being thinner by those groups that lie at the border. */
-static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair) {
-  enum { LEAF_RECORD = 120 };
+static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair, int threads, fmm_precision precision) {
+  enum { LEAF_RECORD = 112 };
   double entries = c->total[FMM_PHASE_ULIST].entries, leaves = (double)c->n_leaves, points = (double)c->n_targets;
   if (!c->same_points || !fmm_pair_prefers_both(pair, c->gradient, c->n_columns)) return 0;
-  if (entries < 2 * leaves) return 8 * entries + LEAF_RECORD * leaves;
+  double store = precision == FMM_PRECISION_DOUBLE ? 0 : 4 * (3 + pair->components) * (double)threads;
+  if (entries < 2 * leaves) return 8 * entries + LEAF_RECORD * leaves + store * points;
   double groups = fmax(1, fmin(leaves, fmin(128, points / 2048))), d = log(entries / leaves) / log(3);
   double edge = pow(leaves / groups, 1 / d), layer = pow(1 + 2 * (1 - pow(groups, -1 / d)) / edge, d) - 1;
-  return 8 * entries + LEAF_RECORD * leaves + 8 * pair->outputs * (c->gradient ? 4 : 1) * 0.5 * layer * points;
+  double halos = 0.5 * layer * points, group = points / groups, most = group + fmin(points - group, 2 * halos / groups);
+  return 8 * entries + LEAF_RECORD * leaves + 8 * pair->outputs * (c->gradient ? 4 : 1) * halos + store * most;
 }
 
 /* Two spectra (sources, targets) of the eight children of every parent, for `planes` of the order's frequencies kz; sums between slabs where these are not all. */
@@ -151,7 +154,7 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   f.lists = list_bytes(c);
   f.planes = (double)c->n_sources * (fmm_source_bytes(&what) - 24) + (double)c->n_targets * (fmm_target_bytes(&what) - 24);
   int v_single = precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE;
-  if (gpu_fraction[FMM_PHASE_ULIST] < 1) f.workspace += ulist_bytes(c, pair);
+  if (gpu_fraction[FMM_PHASE_ULIST] < 1) f.workspace += ulist_bytes(c, pair, threads, precision[FMM_PHASE_ULIST]);
   if (has_far_field(c)) {
     int sets = pair->has_degree ? 1 : c->n_levels;
     f.expansions = 2 * (double)c->n_boxes * box.box_bytes;

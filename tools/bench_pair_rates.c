@@ -15,6 +15,7 @@ typedef struct leaves {
   int leaf;
   double *x, *y, *z, *density, *value; /* n, n, n, components * n, values * n */
   int components, values;
+  fmm_pair_store store;
 } leaves;
 
 static fmm_status make_leaves(leaves *l, const fmm_pair_sum *sum, int leaf) {
@@ -24,6 +25,9 @@ static fmm_status make_leaves(leaves *l, const fmm_pair_sum *sum, int leaf) {
   *l = (leaves){.n = (1 + NEIGHBOURS) * leaf, .leaf = leaf, .components = info->components, .values = info->outputs * (sum->gradient ? 4 : 1)};
   FMM_CHECK(FMM_ALLOCATE(&points, 3 * l->n, "points of leaves"));
   FMM_CHECK(FMM_ALLOCATE(&l->x, (3 + l->components + l->values) * l->n, "leaves"));
+  l->store.capacity = l->n + FMM_PAIR_STORE_PADDING;
+  FMM_CHECK(FMM_ALLOCATE(&l->store.quanta, 3 * l->store.capacity, "leaves in single precision"));
+  FMM_CHECK(FMM_ALLOCATE(&l->store.density, l->components * l->store.capacity, "leaves in single precision"));
   l->y = l->x + l->n, l->z = l->y + l->n, l->density = l->z + l->n, l->value = l->density + l->components * l->n;
   FMM_CHECK(fmm_generate_points("uniform", l->n, 1, points, 1));
   FMM_CHECK(fmm_generate_densities("signed", l->components * l->n, 1, l->density, 1));
@@ -42,13 +46,19 @@ static void sum_one_direction(const leaves *l, const fmm_pair_sum *sum) {
   fmm_pair_sum_add(sum, &targets, 1, &sources);
 }
 
+/* Converts leaf k (single precision) and shows it. */
+static fmm_pair_side side_of(const leaves *l, const fmm_pair_sum *sum, int k, fmm_pair_points *points) {
+  const int64_t at = (int64_t)k * l->leaf;
+  *points = (fmm_pair_points){.n = l->leaf, .x = l->x + at, .y = l->y + at, .z = l->z + at, .density = l->density + at, .component_stride = l->n};
+  if (sum->single_kernels) fmm_pair_points_bound(points), fmm_pair_points_weigh(sum, points), fmm_pair_store_put(sum, &l->store, points, at);
+  return (fmm_pair_side){.points = points, .n = l->leaf, .value = l->value + at, .value_stride = l->n, .at = at};
+}
+
 static void sum_both_directions(const leaves *l, const fmm_pair_sum *sum) {
-  fmm_pair_points own = {.n = l->leaf, .x = l->x, .y = l->y, .z = l->z, .density = l->density, .component_stride = l->n, .value = l->value, .value_stride = l->n};
-  fmm_pair_points others = own;
-  others.n = l->n - l->leaf, others.x += l->leaf, others.y += l->leaf, others.z += l->leaf, others.density += l->leaf, others.value += l->leaf;
-  fmm_pair_points_measure(sum, &own);
-  fmm_pair_points_measure(sum, &others);
-  fmm_pair_sum_add_both(sum, &own, 1, &others);
+  fmm_pair_points points[1 + NEIGHBOURS];
+  fmm_pair_side side[1 + NEIGHBOURS];
+  for (int k = 0; k <= NEIGHBOURS; k++) side[k] = side_of(l, sum, k, &points[k]);
+  fmm_pair_sum_add_both(sum, &l->store, &side[0], NEIGHBOURS, side + 1);
 }
 
 /* Interactions a second of one thread; all threads work meanwhile. A first round warms the caches. */
@@ -80,6 +90,8 @@ fmm_status fmm_bench_pair_rate(const fmm_pair_sum *sum, int both, int leaf_size,
       best = own.best, middle = own.middle;
     }
     FMM_FREE(&l.x);
+    FMM_FREE(&l.store.quanta);
+    FMM_FREE(&l.store.density);
 #pragma omp critical
     if (status != FMM_OK) failed = status;
   }

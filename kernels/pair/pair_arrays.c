@@ -23,6 +23,35 @@ static void to_float(int64_t n, const double *in, double factor, float *out) {
   for (int64_t i = 0; i < n; i++) out[i] = (float)(in[i] * factor);
 }
 
+typedef int32_t int_vector __attribute__((vector_size(VECTOR_BYTES)));
+enum { INTEGERS = VECTOR_BYTES / (int)sizeof(int32_t) };
+
+VECTOR_FUNCTION void place_rows(const fmm_pair_placing *p, int floats, int32_t *out) {
+  const int32_t half = p->shift ? (int32_t)1 << (p->shift - 1) : 0;
+  for (int axis = 0; axis < 3; axis++) {
+    const int32_t *from = p->in + axis * p->in_stride, offset = p->offset[axis];
+    int32_t *to = out + axis * p->out_stride;
+    for (int64_t i = 0; i < p->n; i += INTEGERS) {
+      int_vector v;
+      memcpy(&v, from + i, sizeof v);
+      v = ((v + half) >> p->shift) + offset;
+      if (floats) v = (int_vector)__builtin_convertvector(v, float_vector);
+      memcpy(to + i, &v, sizeof v);
+    }
+  }
+}
+static void place(const fmm_pair_placing *p, int32_t *out) { place_rows(p, 0, out); }
+static void place_floats(const fmm_pair_placing *p, float *out) { place_rows(p, 1, (int32_t *)out); }
+
+static void rescale(int64_t n, const float *in, float factor, float *out) {
+  for (int64_t i = 0; i < n; i += INTEGERS) {
+    float_vector v;
+    memcpy(&v, in + i, sizeof v);
+    v *= factor;
+    memcpy(out + i, &v, sizeof v);
+  }
+}
+
 #if defined(FMM_SIMD_AVX512_BUILD)
 #define LESSER(a, b) ((double_vector)_mm512_min_pd((__m512d)(a), (__m512d)(b)))
 #define GREATER(a, b) ((double_vector)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
@@ -71,9 +100,20 @@ static int all_finite(int64_t n, const double *in) {
   return !(carries >> 63);
 }
 
+#ifdef FMM_SIMD_AVX512_BUILD
+/* Leaves are short: compilers spend as much on what is left of a vector as on all others. */
+static void add(int64_t n, double factor, const double *in, double *to) {
+  const __m512d by = _mm512_set1_pd(factor);
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) _mm512_storeu_pd(to + i, _mm512_fmadd_pd(by, _mm512_loadu_pd(in + i), _mm512_loadu_pd(to + i)));
+  const __mmask8 rest = (__mmask8)((1u << (n - i)) - 1);
+  if (rest) _mm512_mask_storeu_pd(to + i, rest, _mm512_fmadd_pd(by, _mm512_maskz_loadu_pd(rest, in + i), _mm512_maskz_loadu_pd(rest, to + i)));
+}
+#else
 static void add(int64_t n, double factor, const double *in, double *to) {
   for (int64_t i = 0; i < n; i++) to[i] += factor * in[i];
 }
+#endif
 
 static void clear(int64_t n, double *out) {
   for (int64_t i = 0; i < n; i++) out[i] = 0;
@@ -81,4 +121,4 @@ static void clear(int64_t n, double *out) {
 
 #define TABLE_(suffix) fmm_pair_arrays_##suffix
 #define TABLE(suffix) TABLE_(suffix)
-const fmm_pair_array_kernels TABLE(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_shifted, to_float, widen, all_finite, add, clear};
+const fmm_pair_array_kernels TABLE(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_shifted, to_float, place, place_floats, rescale, widen, all_finite, add, clear};

@@ -25,6 +25,7 @@ fmm_pair_range_function fmm_pair_range_double, fmm_pair_range_reference;
 
 /* Single precision works on pieces gathered from several ranges, so that short ranges share the cost of a piece. */
 enum { FMM_PAIR_PIECE = 1024, FMM_PAIR_PARTS = 32 };
+enum { FMM_PAIR_COARSE_QUANTA = 64 }; /* what a float of 2^30 rounds to */
 typedef struct fmm_pair_parts {
   int n;
   int64_t n_sources;
@@ -55,6 +56,9 @@ static inline double fmm_power_of_two(int exponent) {
 /* Single precision: the power of two that takes densities of this magnitude to at most 2^40; a pair's parameters where lengths are multiplied by 2^exponent, and
  * what sums of densities so multiplied have to be multiplied with there, for potentials and derivatives. Exact: powers of two. */
 double fmm_pair_density_factor(double largest);
+/* Whether all squared distances in nearest[FMM_PAIR_MAX_LANES] are far enough for the tolerance, coordinates erring by `rounding` (about 2.5 times the root of the mean square) in the unit of
+ * which `length` are the kernel's. */
+int fmm_pair_far_enough(const fmm_pair_sum *sum, const float *nearest, double length, double rounding);
 void fmm_pair_params_in(const fmm_pair_info *info, const double *params, int exponent, double in[FMM_MAX_PARAMS]);
 void fmm_pair_factors_in(const fmm_pair_info *info, int exponent, double density_factor, double factor[2]);
 
@@ -65,7 +69,7 @@ void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t 
 typedef struct fmm_pair_crowd {
   int n;
   int64_t n_points;
-  fmm_pair_points part[FMM_PAIR_PARTS];
+  fmm_pair_side part[FMM_PAIR_PARTS];
 } fmm_pair_crowd;
 
 /* Sums on the sources, row [value], and what these and the block's are to be multiplied with: potentials, derivatives. */
@@ -74,8 +78,10 @@ typedef struct fmm_pair_back {
   double factor[2], block_factor[2];
 } fmm_pair_back;
 
-/* Both directions in single precision, of a crowd with at most FMM_PAIR_BACK points: writes b->sums and *back, or returns 0 when they must go to double. */
-int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_points *a, fmm_pair_block *b, fmm_pair_back *back);
+/* In single precision: a crowd and at most FMM_PAIR_BACK points a in both directions, at most FMM_PAIR_BLOCK points a onto themselves. They write b->sums and *back (and b->sums and
+ * *factor, of potentials and derivatives), or return 0 when these must go to double. */
+int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_crowd *crowd, const fmm_pair_side *a, fmm_pair_block *b, fmm_pair_back *back);
+int fmm_pair_own_single(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a, fmm_pair_block *b, double factor[2]);
 
 /* Blocks of about equal size, multiples of the longest vector but the last. */
 static inline int64_t fmm_pair_block_size(int64_t n) {

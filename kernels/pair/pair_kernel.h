@@ -79,7 +79,7 @@ enum { STAGED = 1, STAGED_GRADIENT = 0 }; /* with gradient 5 % gained on Zen 4, 
 enum { STAGED = 1, STAGED_GRADIENT = 1 };
 #endif
 enum { MAX_VECTORS = 2, AHEAD = 4 };
-typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, staged, scaled; } shape;
+typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, apart, staged, scaled; } shape;
 
 /* Coordinates are doubles, int32 quanta whose differences are exact (single), or floats (coarse). */
 #ifdef FMM_SINGLE
@@ -181,7 +181,7 @@ VECTOR_FUNCTION void measure(const fmm_pair_call *call, int64_t j, shape q, int 
 #pragma GCC unroll 2
   for (int v = 0; v < vectors; v++) {
     difference d = difference_of(call, j, &g[v], q);
-    track(&g[v], d.x, d.y, d.z, q.guarded);
+    if (!q.apart) track(&g[v], d.x, d.y, d.z, q.guarded);
     if (!q.staged) continue;
     m->square[v] = d.x * d.x + d.y * d.y + d.z * d.z;
     m->estimate[v] = rsqrt_estimate(m->square[v]);
@@ -271,18 +271,30 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
   static void name##_##gradient##_2(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 2, gradient, 0), FORM(name, open, gradient)); }         \
   static void name##_##gradient##_4(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 4, gradient, 0), FORM(name, open, gradient)); }         \
   static void name##_##gradient##_guarded(const fmm_pair_call *call) { sum_block(call, SHAPE(name, 1, gradient, 1), FORM(name, guarded, gradient)); } \
-  __attribute__((noinline)) static void name##_##gradient##_chunk(const fmm_pair_call *call) { sum_chunk_both(call, SHAPE(name, 1, gradient, 0), FORM(name, open, gradient)); } \
-  static void name##_##gradient##_both(const fmm_pair_call *call) {                                                                         \
-    const shape q = SHAPE(name, 1, gradient, 0);                                                                                   \
-    shape once = q;                                                                                                                \
+  DEFINE_BOTH(name, gradient, both, 0)
+#define DEFINE_BOTH(name, gradient, form, is_apart)                                                                                  \
+  __attribute__((noinline)) static void name##_##gradient##_##form##_chunk(const fmm_pair_call *call) {                                                    \
+    shape q = SHAPE(name, 1, gradient, 0);                                                                                   \
+    q.apart = is_apart;                                                                                                             \
+    sum_chunk_both(call, q, FORM(name, open, gradient));                                                                           \
+  }                                                                                                                                 \
+  static void name##_##gradient##_##form(const fmm_pair_call *call) {                                                                         \
+    shape q = SHAPE(name, 1, gradient, 0), once = q;                                                                                \
+    q.apart = once.apart = is_apart;                                                                                                \
     once.scaled = 0;                                                                                                                \
-    if (MAX_VECTORS * (2 * q.values + 4) <= VECTOR_REGISTERS) sum_block_both(call, q, name##_##gradient##_chunk);                   \
+    if (MAX_VECTORS * (2 * q.values + 4) <= VECTOR_REGISTERS) sum_block_both(call, q, name##_##gradient##_##form##_chunk);                   \
     else sum_block_batch(call, once, STAGES(name, gradient) ? rooted_##name : open_##name);                                  \
   }
+#ifdef FMM_SINGLE
+#define APART(name, gradient) name##_##gradient##_apart
+#define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1) DEFINE_BOTH(name, 0, apart, 1) DEFINE_BOTH(name, 1, apart, 1)
+#else
+#define APART(name, gradient) name##_##gradient##_both /* nothing is noted */
 #define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1)
+#endif
 FMM_PAIR_LIST(DEFINE_PAIR)
 
-#define KERNELS(name, gradient) {name##_##gradient##_1, name##_##gradient##_2, name##_##gradient##_4, name##_##gradient##_guarded, name##_##gradient##_both}
+#define KERNELS(name, gradient) {name##_##gradient##_1, name##_##gradient##_2, name##_##gradient##_4, name##_##gradient##_guarded, name##_##gradient##_both, APART(name, gradient)}
 #define PAIR_ROW(name) {{KERNELS(name, 0), KERNELS(name, 1)}},
 #define JOIN_(a, b, c) a##b##_##c
 #define JOIN(a, b, c) JOIN_(a, b, c)

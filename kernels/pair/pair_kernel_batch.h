@@ -38,7 +38,7 @@ VECTOR_FUNCTION void begin_source(const fmm_pair_call *call, int64_t j, int vect
       lane_group g = load_group(call, (int)(i + v) * LANES);
       difference d = difference_between(&g, source, q);
       g.nearest = *nearest;
-      track(&g, d.x, d.y, d.z, 0);
+      if (!q.apart) track(&g, d.x, d.y, d.z, 0);
       *nearest = g.nearest;
       square[i + v] = d.x * d.x + d.y * d.y + d.z * d.z;
     }
@@ -58,7 +58,7 @@ VECTOR_FUNCTION void sum_source_both(const fmm_pair_call *call, int64_t j, int v
     lane_group g = load_group(call, i * LANES);
     difference d = difference_between(&g, source, q);
     if (q.staged) extras[ROOT] = root[i];
-    else {
+    else if (!q.apart) {
       g.nearest = *nearest;
       track(&g, d.x, d.y, d.z, 0);
       *nearest = g.nearest;

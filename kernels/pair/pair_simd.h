@@ -38,20 +38,26 @@ typedef struct fmm_pair_call {
 typedef void fmm_pair_kernel(const fmm_pair_call *call);
 
 /* Which kernel of a pair: number of columns it takes at once; one column guarded against distance zero; one column in both directions
- * (sources onto targets and targets onto sources, of a symmetric pair: one root serves two interactions). */
+ * (sources onto targets and targets onto sources, of a symmetric pair: one root serves two interactions), and the same of points that are known to be apart (single: the nearest is not
+ * noted). */
 typedef enum fmm_pair_form {
-  FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_COLUMNS_4, FMM_PAIR_GUARDED, FMM_PAIR_BOTH, FMM_N_PAIR_FORMS
+  FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_COLUMNS_4, FMM_PAIR_GUARDED, FMM_PAIR_BOTH, FMM_PAIR_APART, FMM_N_PAIR_FORMS
 } fmm_pair_form;
 
 typedef struct fmm_pair_kernels { fmm_pair_kernel *run[2][FMM_N_PAIR_FORMS]; /* [gradient][form] */ } fmm_pair_kernels;
 
 /* Work on arrays (pair_arrays.c). quanta, floats: out[i] = (in[i] - centre) * quanta_per_unit, rounded to integers or floats; shifted: out[i] = in[i] - centre; scaled: out[i] = in[i] * factor,
- * rounded to floats; extent: widens range[0] .. range[1] to hold in[0..n); finite: whether all are finite numbers; add: to[i] += factor * in[i]; clear: zeros. */
+ * rounded to floats; place, place_floats: integers shifted right with rounding, plus an offset (three planes; as floats); rescale: floats times a factor, these three in whole vectors,
+ * reading and writing up to FMM_PAIR_MAX_LANES - 1 numbers too many; extent: widens range[0] .. range[1] to hold in[0..n); finite: whether all are finite numbers; add: to[i] += factor * in[i]; clear: zeros. */
+typedef struct fmm_pair_placing { int64_t n, in_stride, out_stride; const int32_t *in; int shift; int32_t offset[3]; } fmm_pair_placing;
 typedef struct fmm_pair_array_kernels {
   void (*quanta)(int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *out);
   void (*floats)(int64_t n, const double *in, double centre, double quanta_per_unit, float *out);
   void (*shifted)(int64_t n, const double *in, double centre, double *out);
   void (*scaled)(int64_t n, const double *in, double factor, float *out);
+  void (*place)(const fmm_pair_placing *placing, int32_t *out);
+  void (*place_floats)(const fmm_pair_placing *placing, float *out);
+  void (*rescale)(int64_t n, const float *in, float factor, float *out);
   void (*extent)(int64_t n, const double *in, double range[2]);
   int (*finite)(int64_t n, const double *in);
   void (*add)(int64_t n, double factor, const double *in, double *to);

@@ -60,23 +60,43 @@ void fmm_pair_sum_allow_coarse(fmm_pair_sum *sum);
 /* Adds the sums over n_ranges source ranges to the targets' values, in the order given. Ranges may be empty. */
 void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges);
 
-/* Points a and each of the others at once, each the other's sources: K(x, y) = K(y, x)^T lets one root serve two interactions. No two of
- * them may coincide. Only where fmm_pair_sum_can_add_both: symmetric pairs without normals, one column. */
+/* Sums in both directions: two sets of points, each the other's sources. K(x, y) = K(y, x)^T lets one root serve two interactions. Only where
+ * fmm_pair_sum_can_add_both: symmetric pairs without normals, one column. What single precision alone wants is marked (single). */
 typedef struct fmm_pair_points {
   int64_t n;
   const double *x, *y, *z;
   const double *density;   /* component k, point j: density[k*component_stride + j] */
   int64_t component_stride;
-  double *value;           /* value v, point i: value[v*value_stride + i], added to */
-  int64_t value_stride;
-  double bounds[3][2], largest; /* lowest and highest coordinates, largest magnitude of a density; wanted in single precision only */
+  double bounds[3][2];     /* (single) lowest and highest coordinates */
+  int exponent;            /* (single) the longest half-extent is below 2^exponent */
+  double density_factor;   /* (single) the power of two that takes densities to at most 2^40 */
 } fmm_pair_points;
-void fmm_pair_points_bound(fmm_pair_points *points);                          /* fills in bounds */
-void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points); /* fills in largest */
-void fmm_pair_points_measure(const fmm_pair_sum *sum, fmm_pair_points *points); /* both */
+void fmm_pair_points_bound(fmm_pair_points *points);                          /* fills in bounds, exponent */
+void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points); /* fills in density_factor */
+
+/* (single) Sets of points as floats and integers, each converted once and then summed with many others. A set's coordinates are quanta from its own middle, 2^30 of
+ * which are 2^exponent; its densities come times density_factor. quanta: 3 x capacity, density: components x capacity, of the caller. A set of n points
+ * from place `at` on needs at + n + FMM_PAIR_STORE_PADDING <= capacity, since vectors are read whole. */
+typedef struct fmm_pair_store { int64_t capacity; int32_t *quanta; float *density; } fmm_pair_store;
+enum { FMM_PAIR_STORE_PADDING = 16 };
+void fmm_pair_store_put(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_points *points, int64_t at);
+
+/* One set in a sum: points [begin, begin + n) of it. */
+typedef struct fmm_pair_side {
+  const fmm_pair_points *points;
+  int64_t begin, n;
+  double *value;           /* of the set's first point: value v of point i is value[v*value_stride + i], added to */
+  int64_t value_stride;
+  int64_t at;              /* (single) its place in the store */
+} fmm_pair_side;
+
 int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum);
 int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum); /* can, and is faster so than one-sided twice */
-void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, int64_t n_others, const fmm_pair_points *others);
+
+/* a and each of the others at once; no two points may coincide. store: NULL but in single. */
+void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a, int64_t n_others, const fmm_pair_side *others);
+/* a onto itself; equal points contribute nothing to each other. */
+void fmm_pair_sum_add_own(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a);
 
 /* A surface of lattice points around center, of this radius. Its sums with points are faster than as two sets of points for radial pairs of one
  * component, and the same for all. Points may lie on the surface: such pairs contribute nothing. */

@@ -13,10 +13,11 @@ static void load_crowd(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pai
   const int components = sum->pair->info->components;
   int64_t at = 0;
   for (int k = 0; k < crowd->n; at += crowd->part[k++].n) {
-    const fmm_pair_points *s = &crowd->part[k];
+    const fmm_pair_side *part = &crowd->part[k];
+    const fmm_pair_points *s = part->points;
     const double *const from[] = {s->x, s->y, s->z};
-    for (int axis = 0; axis < 3; axis++) memcpy(b->target[axis] + at, from[axis], (size_t)s->n * sizeof(double));
-    for (int c = 0; c < components; c++) memcpy(b->density[c] + at, s->density + c * s->component_stride, (size_t)s->n * sizeof(double));
+    for (int axis = 0; axis < 3; axis++) memcpy(b->target[axis] + at, from[axis] + part->begin, (size_t)part->n * sizeof(double));
+    for (int c = 0; c < components; c++) memcpy(b->density[c] + at, s->density + c * s->component_stride + part->begin, (size_t)part->n * sizeof(double));
   }
   b->n = (int)at;
   for (; at % FMM_PAIR_MAX_LANES; at++) {
@@ -31,7 +32,13 @@ static int back_finite(const fmm_pair_back *back, int n_values, int64_t n) {
   return 1;
 }
 
-static int both_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_points *a, fmm_pair_back *back) {
+static fmm_pair_sources sources_of(const fmm_pair_side *a) {
+  const fmm_pair_points *p = a->points;
+  return (fmm_pair_sources){.n = a->n, .x = p->x + a->begin, .y = p->y + a->begin, .z = p->z + a->begin, .density = p->density + a->begin, .component_stride = p->component_stride};
+}
+
+static int both_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_side *side, fmm_pair_back *back) {
+  const fmm_pair_sources all = sources_of(side), *a = &all;
   fmm_pair_call call = {.n_targets = b->n, .target = {b->target[0], b->target[1], b->target[2]}, .n_sources = a->n, .source = {a->x, a->y, a->z},
                         .params = sum->params, .sums = b->sums, .sums_step = 1, .back = back->sums};
   for (int k = 0; k < sum->pair->info->components; k++) {
@@ -43,9 +50,9 @@ static int both_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pai
   return fmm_pair_rows_finite(b->sums, b->n_values, b->n) && back_finite(back, b->n_values, a->n);
 }
 
-static void both_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_points *a, fmm_pair_back *back) {
+static void both_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_side *side, fmm_pair_back *back) {
   static const double *const no_normal[3];
-  const fmm_pair_sources s = {.n = a->n, .x = a->x, .y = a->y, .z = a->z, .density = a->density, .component_stride = a->component_stride};
+  const fmm_pair_sources s = sources_of(side), *a = &s;
   const double *density[FMM_PAIR_MAX_COMPONENTS];
   fmm_pair_rows_clear(b->sums, b->n_values, b->n);
   fmm_pair_range_reference(sum, b, &s);
@@ -57,20 +64,22 @@ static void both_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm
   }
 }
 
-static void add_all(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_back *back, const fmm_pair_crowd *crowd, const fmm_pair_points *a) {
+static void add_all(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_back *back, const fmm_pair_crowd *crowd, const fmm_pair_side *a) {
   const fmm_pair_array_kernels *arrays = fmm_pair_arrays();
   for (int v = 0; v < b->n_values; v++) {
     int derivative = sum->gradient && v % 4;
     int64_t at = 0;
-    arrays->add(a->n, back->factor[derivative], back->sums[v], a->value + v * a->value_stride);
-    for (int k = 0; k < crowd->n; at += crowd->part[k++].n)
-      arrays->add(crowd->part[k].n, back->block_factor[derivative], b->sums[v] + at, crowd->part[k].value + v * crowd->part[k].value_stride);
+    arrays->add(a->n, back->factor[derivative], back->sums[v], a->value + v * a->value_stride + a->begin);
+    for (int k = 0; k < crowd->n; at += crowd->part[k++].n) {
+      const fmm_pair_side *part = &crowd->part[k];
+      arrays->add(part->n, back->block_factor[derivative], b->sums[v] + at, part->value + v * part->value_stride + part->begin);
+    }
   }
 }
 
 /* The crowd with a, in single, or in double, or by the reference where some sum is not finite. */
-static void both_crowd(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_points *a, fmm_pair_block *b, fmm_pair_back *back) {
-  if (!sum->single_kernels || !fmm_pair_both_single(sum, crowd, a, b, back) || !fmm_pair_rows_finite(b->sums, b->n_values, b->n) ||
+static void both_crowd(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_crowd *crowd, const fmm_pair_side *a, fmm_pair_block *b, fmm_pair_back *back) {
+  if (!sum->single_kernels || !fmm_pair_both_single(sum, store, crowd, a, b, back) || !fmm_pair_rows_finite(b->sums, b->n_values, b->n) ||
       !back_finite(back, b->n_values, a->n)) {
     load_crowd(sum, b, crowd);
     if (!both_double(sum, b, a, back)) both_reference(sum, b, a, back);
@@ -79,38 +88,55 @@ static void both_crowd(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, con
   add_all(sum, b, back, crowd, a);
 }
 
-/* Points [begin, begin + n) of p; of few, all of p's bounds serve. */
-static fmm_pair_points part_of(const fmm_pair_sum *sum, const fmm_pair_points *p, int64_t begin, int64_t n) {
-  fmm_pair_points part = *p;
-  if (n == p->n) return part;
-  part.n = n, part.x += begin, part.y += begin, part.z += begin, part.density += begin, part.value += begin;
-  if (sum->single_kernels && p->n > FMM_PAIR_BACK) fmm_pair_points_measure(sum, &part);
-  return part;
-}
-
 /* The crowd with all points of a; then it is empty. */
-static void both_pieces(const fmm_pair_sum *sum, fmm_pair_crowd *crowd, const fmm_pair_points *a, fmm_pair_block *b) {
+static void both_pieces(const fmm_pair_sum *sum, const fmm_pair_store *store, fmm_pair_crowd *crowd, const fmm_pair_side *a, fmm_pair_block *b) {
   fmm_pair_back back;
   for (int64_t begin = 0; crowd->n && begin < a->n; begin += FMM_PAIR_BACK) {
-    const fmm_pair_points piece = part_of(sum, a, begin, a->n - begin < FMM_PAIR_BACK ? a->n - begin : FMM_PAIR_BACK);
-    both_crowd(sum, crowd, &piece, b, &back);
+    fmm_pair_side piece = *a;
+    piece.begin += begin, piece.n = a->n - begin < FMM_PAIR_BACK ? a->n - begin : FMM_PAIR_BACK;
+    both_crowd(sum, store, crowd, &piece, b, &back);
   }
   crowd->n = 0, crowd->n_points = 0;
 }
 
-void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_points *a, int64_t n_others, const fmm_pair_points *others) {
+static void start_block(const fmm_pair_sum *sum, fmm_pair_block *block) {
+  block->column = 0, block->n_columns = 1, block->form = FMM_PAIR_COLUMNS_1;
+  block->n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
+}
+
+void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a, int64_t n_others, const fmm_pair_side *others) {
   const int64_t most = sum->gradient ? FMM_PAIR_BLOCK / 2 : FMM_PAIR_BLOCK; /* four sums a target: as many as the first-level cache holds */
   fmm_pair_block block;
   fmm_pair_crowd crowd;
-  block.column = 0, block.n_columns = 1, block.form = FMM_PAIR_COLUMNS_1;
-  block.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
+  start_block(sum, &block);
   crowd.n = 0, crowd.n_points = 0;
   for (int64_t r = 0; r < n_others; r++)
     for (int64_t begin = 0; begin < others[r].n;) {
       int64_t room = most - crowd.n_points, left = others[r].n - begin, n = left < room ? left : room;
-      crowd.part[crowd.n++] = part_of(sum, &others[r], begin, n);
+      fmm_pair_side *part = &crowd.part[crowd.n++];
+      *part = others[r];
+      part->begin += begin, part->n = n;
       crowd.n_points += n, begin += n;
-      if (crowd.n_points == most || crowd.n == FMM_PAIR_PARTS) both_pieces(sum, &crowd, a, &block);
+      if (crowd.n_points == most || crowd.n == FMM_PAIR_PARTS) both_pieces(sum, store, &crowd, a, &block);
     }
-  both_pieces(sum, &crowd, a, &block);
+  both_pieces(sum, store, &crowd, a, &block);
+}
+
+/* All by fmm_pair_sum_add, where a block and a piece of single precision do not hold them or do not suffice. */
+static void add_own_guarded(const fmm_pair_sum *sum, const fmm_pair_side *a) {
+  fmm_pair_sources sources = sources_of(a);
+  fmm_pair_targets targets = {.n = a->n, .x = sources.x, .y = sources.y, .z = sources.z, .value = a->value + a->begin, .value_stride = a->value_stride};
+  sources.may_coincide = 1;
+  fmm_pair_sum_add(sum, &targets, 1, &sources);
+}
+
+void fmm_pair_sum_add_own(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a) {
+  fmm_pair_block block;
+  double factor[2];
+  start_block(sum, &block);
+  if (!sum->single_kernels || a->n < 1 || a->n > FMM_PAIR_BLOCK || !fmm_pair_own_single(sum, store, a, &block, factor)) {
+    add_own_guarded(sum, a);
+    return;
+  }
+  for (int v = 0; v < block.n_values; v++) fmm_pair_arrays()->add(a->n, factor[sum->gradient && v % 4], block.sums[v], a->value + v * a->value_stride + a->begin);
 }

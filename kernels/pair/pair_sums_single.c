@@ -1,6 +1,6 @@
 /* Single precision of the pair-sum engine: float products, double sums.
  *
- * Coordinates go to integers, "quanta", centred on the points of the piece (a block of targets with up to 1,024 sources, gathered from the ranges; in both directions up to 256 with as many): the
+ * Coordinates go to integers, "quanta", centred on the points of the piece (a block of targets with up to 1,024 sources, gathered from the ranges; both directions: pair_sums_store.c): the
  * longest half-extent is below 2^30 quanta, so a difference is exact in 32 bits and only the rounding of each point to a quantum counts. It
  * moves a distance by 0.4 quanta (root of the mean square); at distance d a value of degree -k moves by 0.4 k / d of itself. Plain floats
  * (the coarse kernels) move it by up to 64 times as much. A piece whose nearest pair is below that rounding over the tolerance, or that has a pair which
@@ -12,7 +12,7 @@
 
 #include "kernels/pair/pair_block.h"
 
-enum { CHUNK = FMM_PAIR_PIECE, COARSE_QUANTA = 64 /* 2^30 / 2^24: what a float of that size rounds to */ };
+enum { CHUNK = FMM_PAIR_PIECE };
 
 /* Sources and targets of a piece as the kernels take them. */
 typedef struct piece {
@@ -24,8 +24,6 @@ typedef struct piece {
   alignas(64) float nearest[FMM_PAIR_MAX_LANES];
   alignas(64) fmm_pair_rows sums;
   double params[FMM_MAX_PARAMS];
-  alignas(64) float target_density[FMM_PAIR_MAX_COMPONENTS][FMM_PAIR_BLOCK]; /* both directions */
-  double target_factor;
   double quanta_per_unit, density_factor; /* unit: of the tree's scaled coordinates */
   double length;                          /* of the kernel's unit of length, in quanta */
 } piece;
@@ -127,16 +125,15 @@ static void sum_piece(const fmm_pair_sum *sum, const fmm_pair_block *b, const fm
   }
 }
 
-static int far_enough(const fmm_pair_sum *sum, const piece *p) {
-  float nearest = p->nearest[0];
-  double rounding = sum->accuracy == FMM_PAIR_COARSE ? COARSE_QUANTA : 1;
-  for (int l = 1; l < FMM_PAIR_MAX_LANES; l++) nearest = p->nearest[l] < nearest ? p->nearest[l] : nearest;
-  return sqrt(nearest) * p->length * sum->tolerance >= rounding;
+int fmm_pair_far_enough(const fmm_pair_sum *sum, const float *nearest, double length, double rounding) {
+  float least = nearest[0];
+  for (int l = 1; l < FMM_PAIR_MAX_LANES; l++) least = nearest[l] < least ? nearest[l] : least;
+  return sqrt(least) * length * sum->tolerance >= rounding;
 }
 
 /* Whether the piece's rounding is within the tolerance and its zero distances are true ones. */
 static int acceptable(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_pair_sources *s, piece *p) {
-  if (!far_enough(sum, p)) return 0;
+  if (!fmm_pair_far_enough(sum, p->nearest, p->length, sum->accuracy == FMM_PAIR_COARSE ? FMM_PAIR_COARSE_QUANTA : 1)) return 0;
   for (int i = 0; s->may_coincide && i < b->n; i++) {
     uintptr_t at = (uintptr_t)(b->x + i), begin = (uintptr_t)s->x, end = (uintptr_t)(s->x + s->n);
     if (p->zeros[i] != (at >= begin && at < end ? b->n_columns : 0)) return 0;
@@ -186,87 +183,4 @@ void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t 
     }
   }
   add_parts(sum, b, &parts, &p);
-}
-
-void fmm_pair_points_bound(fmm_pair_points *points) {
-  const double *const plane[3] = {points->x, points->y, points->z};
-  for (int axis = 0; axis < 3; axis++) {
-    points->bounds[axis][0] = INFINITY, points->bounds[axis][1] = -INFINITY;
-    fmm_pair_arrays()->extent(points->n, plane[axis], points->bounds[axis]);
-  }
-}
-
-void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points) {
-  const fmm_pair_array_kernels *arrays = fmm_pair_arrays();
-  double range[2] = {0, 0};
-  for (int k = 0; k < sum->pair->info->components; k++) arrays->extent(points->n, points->density + k * points->component_stride, range);
-  points->largest = fmax(-range[0], range[1]);
-}
-
-void fmm_pair_points_measure(const fmm_pair_sum *sum, fmm_pair_points *points) {
-  fmm_pair_points_bound(points);
-  fmm_pair_points_weigh(sum, points);
-}
-
-/* As extent_of; largest: of the crowd's densities. */
-static double extent_of_crowd(const fmm_pair_crowd *crowd, const fmm_pair_points *a, double centre[3], double *largest) {
-  double half = 0;
-  *largest = 0;
-  for (int k = 0; k < crowd->n; k++) *largest = crowd->part[k].largest > *largest ? crowd->part[k].largest : *largest;
-  for (int axis = 0; axis < 3; axis++) {
-    double low = a->bounds[axis][0], high = a->bounds[axis][1];
-    for (int k = 0; k < crowd->n; k++) {
-      const double *bounds = crowd->part[k].bounds[axis];
-      low = bounds[0] < low ? bounds[0] : low, high = bounds[1] > high ? bounds[1] : high;
-    }
-    half = fmax(half, 0.5 * high - 0.5 * low);
-    centre[axis] = 0.5 * low + 0.5 * high;
-  }
-  return half;
-}
-
-/* What lies behind the crowd's points, to the end of the last vector: the last point again, without density. */
-static void pad_crowd(const fmm_pair_sum *sum, int64_t n, piece *p) {
-  for (int64_t i = n; i % FMM_PAIR_MAX_LANES; i++) {
-    for (int axis = 0; axis < 3; axis++) p->target.quanta[axis][i] = p->target.quanta[axis][n - 1]; /* floats have the same size */
-    for (int k = 0; k < sum->pair->info->components; k++) p->target_density[k][i] = 0;
-  }
-}
-
-static void convert_crowd(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_points *a, piece *p) {
-  const fmm_pair_array_kernels *arrays = fmm_pair_arrays();
-  int coarse = sum->accuracy == FMM_PAIR_COARSE, components = sum->pair->info->components;
-  double centre[3], largest, half = extent_of_crowd(crowd, a, centre, &largest);
-  p->quanta_per_unit = quanta_of(half), p->density_factor = fmm_pair_density_factor(a->largest), p->target_factor = fmm_pair_density_factor(largest);
-  for (int axis = 0; axis < 3; axis++) {
-    const double *const plane[3] = {a->x, a->y, a->z};
-    convert_axis(arrays, coarse, a->n, plane[axis], centre[axis], p->quanta_per_unit, p->source.quanta[axis], p->source.real[axis]);
-  }
-  for (int k = 0; k < components; k++) arrays->scaled(a->n, a->density + k * a->component_stride, p->density_factor, p->density[k]);
-  int64_t at = 0;
-  for (int i = 0; i < crowd->n; at += crowd->part[i++].n) {
-    const fmm_pair_points *s = &crowd->part[i];
-    const double *const plane[3] = {s->x, s->y, s->z};
-    for (int axis = 0; axis < 3; axis++)
-      convert_axis(arrays, coarse, s->n, plane[axis], centre[axis], p->quanta_per_unit, p->target.quanta[axis] + at, p->target.real[axis] + at);
-    for (int k = 0; k < components; k++) arrays->scaled(s->n, s->density + k * s->component_stride, p->target_factor, p->target_density[k] + at);
-  }
-  pad_crowd(sum, at, p);
-}
-
-int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_points *a, fmm_pair_block *b, fmm_pair_back *back) {
-  piece p;
-  convert_crowd(sum, crowd, a, &p);
-  convert_params(sum->pair->info, sum->params, &p);
-  fmm_pair_call call = {.n_targets = (int)crowd->n_points, .target = {p.target.quanta[0], p.target.quanta[1], p.target.quanta[2]}, .n_sources = a->n,
-                        .source = {p.source.quanta[0], p.source.quanta[1], p.source.quanta[2]}, .params = p.params, .sums = b->sums,
-                        .sums_step = 1, .nearest = p.nearest, .zeros = p.zeros, .back = back->sums};
-  for (int k = 0; k < sum->pair->info->components; k++) call.density[k] = p.density[k], call.target_density[k] = p.target_density[k];
-  for (int l = 0; l < FMM_PAIR_MAX_LANES; l++) p.nearest[l] = 3e38f;
-  b->n = (int)crowd->n_points;
-  fmm_pair_rows_clear(b->sums, b->n_values, b->n);
-  sum->single_kernels->run[sum->gradient][FMM_PAIR_BOTH](&call);
-  factors_of(sum, &p, p.density_factor, back->block_factor);
-  factors_of(sum, &p, p.target_factor, back->factor);
-  return far_enough(sum, &p) && isfinite(back->factor[1]) && isfinite(back->block_factor[1]); /* derivatives' are the larger ones */
 }

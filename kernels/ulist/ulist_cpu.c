@@ -1,23 +1,28 @@
 /* U list on CPU cores: direct sums of a leaf's adjacent sources onto its targets (P2P), by the pair-sum engine.
  * A group of rows (ulist_groups.h) is one piece of work. Two leaves that are in each other's lists are summed in both directions at once, by
  * the first of them, for a leaf of another group into this group's halo; all else one-sided, row by row. Then every row adds what the halos
- * hold for it. Source ranges that are neighbours in the sorted points are joined.
+ * hold for it. One-sided source ranges that are neighbours in the sorted points are joined.
+ * In single precision a thread that begins a group converts the group's points and those of its halo, once each, into a store of its own: places are the group's points, then
+ * its halo's.
  * Layout of a halo: planes [value][its points].
  * Only a leaf with itself can hold coincident points (equal points share a leaf), so only that range is guarded. */
+#include <omp.h>
 #include <string.h>
 
 #include "kernels/pair/pair_sums.h"
 #include "kernels/phase.h"
 #include "kernels/ulist/ulist_groups.h"
 
-enum { MAX_RANGES = 64 };
-_Static_assert(sizeof(fmm_pair_points) == 120, "as model/footprint.c counts them");
+enum { MAX_RANGES = 64, MAX_MATES = 64 };
+_Static_assert(sizeof(fmm_pair_points) == 112, "as model/footprint.c counts them");
 
 typedef struct workspace {
   fmm_ulist_groups groups;
   int n_values;  /* of a point */
   double *halo;  /* of group g from halo_begin[g] * n_values on; NULL: pairs are not summed in both directions */
   fmm_pair_points *leaf; /* of each row, where they are; their bounds from the beginning */
+  int single;              /* pairs in both directions are summed from stores */
+  fmm_pair_store store;    /* of thread 0; that of thread t is the t-th of its size */
 } workspace;
 
 /* Rows [begin, end) of one group. */
@@ -26,9 +31,11 @@ typedef struct work {
   const workspace *own;
   const fmm_ulist_groups *groups;
   fmm_pair_sum sum;
+  fmm_pair_store store;          /* this thread's */
   int both;                      /* pairs of rows of [row_begin, row_end) are summed in both directions */
   int64_t row_begin, row_end;    /* asked for */
   int32_t group, begin, end;
+  int64_t group_points;          /* how many */
 } work;
 
 static fmm_pair_sources sources_of(const fmm_state *state, int64_t begin, int64_t end, int may_coincide) {
@@ -53,7 +60,7 @@ static fmm_pair_points points_of(const fmm_state *state, int32_t row) {
   int32_t box = state->lists->u.row[row];
   int64_t begin = state->tree->source_begin[box];
   return (fmm_pair_points){.n = state->tree->source_end[box] - begin, .x = p->x + begin, .y = p->y + begin, .z = p->z + begin,
-                           .density = state->density + begin, .component_stride = p->n, .value = state->potential + begin, .value_stride = p->n};
+                           .density = state->density + begin, .component_stride = p->n};
 }
 
 static int64_t halo_points(const fmm_ulist_groups *groups, int32_t group) { return groups->halo_begin[group + 1] - groups->halo_begin[group]; }
@@ -65,13 +72,21 @@ static int32_t mate_of(const work *w, int64_t entry) {
   return mate >= w->row_begin && mate < w->row_end ? mate : -1;
 }
 
+static int64_t first_point(const work *w, int32_t row) { return w->state->tree->source_begin[w->state->lists->u.row[row]]; }
+
+/* A row of the group, its sums in place. */
+static fmm_pair_side side_of_row(const work *w, int32_t row) {
+  int64_t begin = first_point(w, row);
+  return (fmm_pair_side){.points = &w->own->leaf[row], .n = w->own->leaf[row].n, .value = w->state->potential + begin,
+                         .value_stride = w->state->tree->targets.n, .at = begin - first_point(w, w->groups->begin[w->group])};
+}
+
 /* The points of an entry with its mate's sums: in place within the group, else in the halo. */
-static fmm_pair_points mates_points(const work *w, int64_t entry) {
-  fmm_pair_points p = w->own->leaf[w->groups->mate[entry]];
-  if (w->groups->place[entry] < 0) return p;
-  p.value = halo_of(w->own, w->group) + w->groups->place[entry];
-  p.value_stride = halo_points(w->groups, w->group);
-  return p;
+static fmm_pair_side mates_side(const work *w, int64_t entry) {
+  const int32_t mate = w->groups->mate[entry], place = w->groups->place[entry];
+  if (place < 0) return side_of_row(w, mate);
+  return (fmm_pair_side){.points = &w->own->leaf[mate], .n = w->own->leaf[mate].n, .value = halo_of(w->own, w->group) + place,
+                         .value_stride = halo_points(w->groups, w->group), .at = w->group_points + place};
 }
 
 static void sum_one_sided(const work *w, int32_t row) {
@@ -81,9 +96,9 @@ static void sum_one_sided(const work *w, int32_t row) {
   fmm_pair_sources range[MAX_RANGES];
   int n = 0;
   for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
-    if (mate_of(w, e) >= 0) continue;
     int32_t box = u->entry[e];
     int own = box == u->row[row];
+    if (own ? w->both : mate_of(w, e) >= 0) continue;
     int64_t begin = tree->source_begin[box], end = tree->source_end[box];
     if (n && !own && !range[n - 1].may_coincide && range[n - 1].x + range[n - 1].n == tree->sources.x + begin) {
       range[n - 1].n += end - begin;
@@ -92,34 +107,41 @@ static void sum_one_sided(const work *w, int32_t row) {
     if (n == MAX_RANGES) fmm_pair_sum_add(&w->sum, &targets, n, range), n = 0;
     range[n++] = sources_of(w->state, begin, end, own);
   }
-  fmm_pair_sum_add(&w->sum, &targets, n, range);
+  if (n) fmm_pair_sum_add(&w->sum, &targets, n, range);
 }
 
-/* Joins p to those before it where the one lie behind the other, values included. */
-static int join(fmm_pair_points *before, const fmm_pair_points *p) {
-  if (before->x + before->n != p->x || before->value + before->n != p->value) return 0;
-  before->n += p->n;
-  if (p->largest > before->largest) before->largest = p->largest;
-  for (int axis = 0; axis < 3; axis++) {
-    if (p->bounds[axis][0] < before->bounds[axis][0]) before->bounds[axis][0] = p->bounds[axis][0];
-    if (p->bounds[axis][1] > before->bounds[axis][1]) before->bounds[axis][1] = p->bounds[axis][1];
-  }
-  return 1;
-}
-
+/* A row with itself, and in both directions with those of its mates that come behind it. */
 static void sum_both_sided(const work *w, int32_t row) {
   const fmm_rows *u = &w->state->lists->u;
-  const fmm_pair_points *own = &w->own->leaf[row];
-  fmm_pair_points other[MAX_RANGES];
+  const fmm_pair_side own = side_of_row(w, row);
+  fmm_pair_side other[MAX_MATES];
   int n = 0;
+  fmm_pair_sum_add_own(&w->sum, &w->store, &own);
   for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
     if (mate_of(w, e) <= row) continue; /* none, or done by the other */
-    fmm_pair_points p = mates_points(w, e);
-    if (n && join(&other[n - 1], &p)) continue;
-    if (n == MAX_RANGES) fmm_pair_sum_add_both(&w->sum, own, n, other), n = 0;
-    other[n++] = p;
+    if (n == MAX_MATES) fmm_pair_sum_add_both(&w->sum, &w->store, &own, n, other), n = 0;
+    other[n++] = mates_side(w, e);
   }
-  fmm_pair_sum_add_both(&w->sum, own, n, other);
+  fmm_pair_sum_add_both(&w->sum, &w->store, &own, n, other);
+}
+
+/* What is summed from a store, of the group's rows and of its halo's, which lie in the order in which the rows reach them. */
+static void fill_store(const work *w) {
+  const fmm_rows *u = &w->state->lists->u;
+  int64_t next = 0;
+  for (int32_t row = w->begin; row < w->end; row++) fmm_pair_store_put(&w->sum, &w->store, &w->own->leaf[row], side_of_row(w, row).at);
+  for (int64_t e = u->offset[w->groups->begin[w->group]]; e < u->offset[w->groups->begin[w->group + 1]]; e++) {
+    if (w->groups->place[e] != next) continue;
+    const fmm_pair_points *leaf = &w->own->leaf[w->groups->mate[e]];
+    if (w->groups->mate[e] < w->row_end) fmm_pair_store_put(&w->sum, &w->store, leaf, w->group_points + next);
+    next += leaf->n;
+  }
+}
+
+/* Points of a group's rows. */
+static int64_t points_of_group(const fmm_state *state, const fmm_ulist_groups *groups, int32_t group) {
+  const fmm_rows *u = &state->lists->u;
+  return state->tree->source_end[u->row[groups->begin[group + 1] - 1]] - state->tree->source_begin[u->row[groups->begin[group]]];
 }
 
 static void sum_group(work w, int32_t group) {
@@ -127,7 +149,9 @@ static void sum_group(work w, int32_t group) {
   w.begin = w.groups->begin[group] > w.row_begin ? w.groups->begin[group] : (int32_t)w.row_begin;
   w.end = w.groups->begin[group + 1] < w.row_end ? w.groups->begin[group + 1] : (int32_t)w.row_end;
   if (w.begin >= w.end) return;
+  w.group_points = points_of_group(w.state, w.groups, group);
   if (w.both) memset(halo_of(w.own, group), 0, (size_t)(halo_points(w.groups, group) * w.own->n_values) * sizeof(double));
+  if (w.both && w.own->single) fill_store(&w);
   for (int32_t row = w.begin; row < w.end; row++) {
     sum_one_sided(&w, row);
     if (w.both) sum_both_sided(&w, row);
@@ -150,11 +174,10 @@ static void add_halos(const work *w, int32_t row) {
   }
 }
 
-static void find_leaf(const work *w, int32_t row) {
-  fmm_pair_points leaf = points_of(w->state, row);
-  memcpy(leaf.bounds, w->own->leaf[row].bounds, sizeof leaf.bounds);
-  if (w->sum.single_kernels) fmm_pair_points_weigh(&w->sum, &leaf);
-  w->own->leaf[row] = leaf;
+static fmm_pair_store store_of_thread(const workspace *own, int components, int thread) {
+  fmm_pair_store s = own->store;
+  if (own->single) s.quanta += 3 * s.capacity * thread, s.density += components * s.capacity * thread;
+  return s;
 }
 
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
@@ -162,12 +185,13 @@ static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   work w = {.state = state, .own = own, .groups = &own->groups, .row_begin = row_begin, .row_end = row_end};
   fmm_pair_sum_prepare(&w.sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
   fmm_pair_sum_allow_coarse(&w.sum);
-  w.both = own->halo && fmm_pair_sum_prefers_both(&w.sum);
-#pragma omp parallel num_threads(state->threads)
+  w.both = own->halo && fmm_pair_sum_prefers_both(&w.sum) && (own->single || !w.sum.single_kernels);
+#pragma omp parallel num_threads(state->threads) firstprivate(w)
   {
-    if (w.both) {
+    w.store = store_of_thread(own, state->pair->info->components, omp_get_thread_num());
+    if (w.both && own->single) {
 #pragma omp for schedule(static)
-      for (int64_t row = row_begin; row < row_end; row++) find_leaf(&w, (int32_t)row);
+      for (int64_t row = row_begin; row < row_end; row++) fmm_pair_points_weigh(&w.sum, &own->leaf[row]);
     }
 #pragma omp for schedule(dynamic, 1)
     for (int32_t k = 0; k < w.groups->n_groups; k++) sum_group(w, w.groups->order[k]);
@@ -183,6 +207,8 @@ static void free_workspace(workspace *own) {
   fmm_ulist_groups_free(&own->groups);
   FMM_FREE(&own->halo);
   FMM_FREE(&own->leaf);
+  FMM_FREE(&own->store.quanta);
+  FMM_FREE(&own->store.density);
 }
 
 static void release(fmm_state *state) {
@@ -198,6 +224,7 @@ static fmm_status plan_groups(const fmm_state *state, workspace *own, int64_t *n
   own->n_values = info->outputs * (state->gradient ? 4 : 1);
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
   int both = state->tree->same_points && fmm_pair_sum_prefers_both(&sum);
+  own->single = sum.single_kernels != NULL;
   FMM_TRY(fmm_ulist_groups_create(&own->groups, state->tree, &state->lists->u, both, state->threads));
   *n_halo = both ? own->groups.halo_begin[own->groups.n_groups] * own->n_values + 1 : 0;
   return FMM_OK;
@@ -207,8 +234,20 @@ static void bound_leaves(const fmm_state *state, workspace *own) {
 #pragma omp parallel for schedule(static) num_threads(state->threads)
   for (int32_t row = 0; row < state->lists->u.n_rows; row++) {
     own->leaf[row] = points_of(state, row);
-    fmm_pair_points_bound(&own->leaf[row]);
+    if (own->single) fmm_pair_points_bound(&own->leaf[row]);
   }
+}
+
+/* A store a thread, each large enough for any group. */
+static fmm_status reserve_stores(const fmm_state *state, workspace *own) {
+  int64_t most = 0, components = state->pair->info->components;
+  for (int32_t g = 0; g < own->groups.n_groups; g++) {
+    int64_t points = points_of_group(state, &own->groups, g) + halo_points(&own->groups, g);
+    most = points > most ? points : most;
+  }
+  own->store.capacity = most + FMM_PAIR_STORE_PADDING;
+  FMM_TRY(FMM_ALLOCATE(&own->store.quanta, 3 * own->store.capacity * state->threads, "U list points in single precision"));
+  return FMM_ALLOCATE(&own->store.density, components * own->store.capacity * state->threads, "U list densities in single precision");
 }
 
 static fmm_status reserve(fmm_state *state) {
@@ -220,6 +259,7 @@ static fmm_status reserve(fmm_state *state) {
   FMM_CHECK(plan_groups(state, own, &n_halo));
   if (n_halo) FMM_CHECK(FMM_ALLOCATE(&own->halo, n_halo, "U list halos"));
   if (n_halo) FMM_CHECK(FMM_ALLOCATE(&own->leaf, state->lists->u.n_rows, "U list leaves"));
+  if (n_halo && own->single) FMM_CHECK(reserve_stores(state, own));
   if (n_halo) bound_leaves(state, own);
 done:
   if (status != FMM_OK) release(state);
@@ -228,7 +268,9 @@ done:
 
 static size_t bytes(const fmm_state *state) {
   const workspace *own = state->workspace[FMM_PHASE_ULIST];
-  return own ? sizeof *own + fmm_ulist_groups_bytes(&own->groups) + fmm_memory_bytes(own->halo) + fmm_memory_bytes(own->leaf) : 0;
+  return own ? sizeof *own + fmm_ulist_groups_bytes(&own->groups) + fmm_memory_bytes(own->halo) + fmm_memory_bytes(own->leaf) + fmm_memory_bytes(own->store.quanta) +
+                   fmm_memory_bytes(own->store.density)
+             : 0;
 }
 
 const fmm_phase_impl fmm_ulist_cpu = {.phase = FMM_PHASE_ULIST, .device = FMM_DEVICE_CPU, .name = "ulist_cpu", .reserve = reserve,

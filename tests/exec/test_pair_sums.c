@@ -230,6 +230,19 @@ static void expect(values_array value, values_array sizes, const fmm_pair *pair)
   reference(&p, pair, sizes, 1);
 }
 
+enum { STORE = 2 * (MAX_N + PAD) + FMM_PAIR_STORE_PADDING };
+static int32_t store_quanta[3][STORE];
+static float store_density[3][STORE];
+static const fmm_pair_store store = {STORE, store_quanta[0], store_density[0]};
+
+/* n points from the begin-th on, measured and put into the store where single precision wants it. */
+static fmm_pair_side side_of(const fmm_pair_sum *sum, fmm_pair_points *points, int64_t n, double plane[3][MAX_N + PAD], int64_t begin, double density[][MAX_N + PAD], double *value,
+                             int64_t at) {
+  *points = (fmm_pair_points){.n = n, .x = plane[0] + begin, .y = plane[1] + begin, .z = plane[2] + begin, .density = density[0] + begin, .component_stride = MAX_N + PAD};
+  if (sum->single_kernels) fmm_pair_points_bound(points), fmm_pair_points_weigh(sum, points), fmm_pair_store_put(sum, &store, points, at);
+  return (fmm_pair_side){.points = points, .n = n, .value = value, .value_stride = MAX_N + PAD, .at = at};
+}
+
 static void check_both(const fmm_pair *pair, uint64_t case_seed, const char *what) {
   expect(expected, size, pair);
   swap_sides(&p);
@@ -244,20 +257,16 @@ static void check_both(const fmm_pair *pair, uint64_t case_seed, const char *wha
           got[k][i] = i >= 1 && i <= p.n_targets ? 0 : 7;
           back_got[k][i] = i >= 1 && i <= p.n_sources ? 0 : 7;
         }
-      fmm_pair_points a = {p.n_targets, p.targets[0] + 1, p.targets[1] + 1, p.targets[2] + 1, p.density[3] + 1, MAX_N + PAD, got[0] + 1, MAX_N + PAD, {{0}}, 0};
-      fmm_pair_points b = {p.n_sources, p.sources[0] + 1, p.sources[1] + 1, p.sources[2] + 1, p.density[0] + 1, MAX_N + PAD, back_got[0] + 1, MAX_N + PAD, {{0}}, 0};
+      fmm_pair_points points[4];
       fmm_pair_sum_prepare(&sum, pair, p.params, 1, p.gradient, precisions[accuracy], tolerances[accuracy]);
       fmm_pair_sum_allow_coarse(&sum);
       assert_true(fmm_pair_sum_can_add_both(&sum));
-      fmm_pair_points others[3] = {b, b, b}; /* b in three parts */
+      fmm_pair_side side[4]; /* the targets, and the sources in three parts, all of them a part of a set as well */
       int64_t cut[4] = {0, p.n_sources / 3, p.n_sources / 3, p.n_sources};
-      for (int k = 0; k < 3; k++) {
-        others[k].n = cut[k + 1] - cut[k], others[k].x += cut[k], others[k].y += cut[k], others[k].z += cut[k];
-        others[k].density += cut[k], others[k].value += cut[k];
-        fmm_pair_points_measure(&sum, &others[k]);
-      }
-      fmm_pair_points_measure(&sum, &a);
-      fmm_pair_sum_add_both(&sum, &a, 3, others);
+      side[0] = side_of(&sum, &points[0], p.n_targets, p.targets, 1, p.density + 3, got[0] + 1, 0);
+      for (int k = 0; k < 3; k++)
+        side[k + 1] = side_of(&sum, &points[k + 1], cut[k + 1] - cut[k], p.sources, 1 + cut[k], p.density, back_got[0] + 1 + cut[k], MAX_N + PAD + cut[k]);
+      fmm_pair_sum_add_both(&sum, &store, &side[0], 3, side + 1);
       compare(&p, pair, accuracy, case_seed, what);
       swap_sides(&p);
       memcpy(got, back_got, sizeof got);
@@ -323,16 +332,15 @@ static void bench_both(const fmm_pair *pair, int accuracy, int n, int gradient) 
   shapes(&p, pair);
   seed = 1;
   random_points(&p, 1, 0);
-  fmm_pair_points a = {n, p.targets[0] + 1, p.targets[1] + 1, p.targets[2] + 1, p.density[3] + 1, MAX_N + PAD, got[0] + 1, MAX_N + PAD, {{0}}, 0};
-  fmm_pair_points b = {n, p.sources[0] + 1, p.sources[1] + 1, p.sources[2] + 1, p.density[0] + 1, MAX_N + PAD, expected[0] + 1, MAX_N + PAD, {{0}}, 0};
+  fmm_pair_points points[2];
   fmm_pair_sum_prepare(&sum, pair, p.params, 1, gradient, precisions[accuracy], tolerances[accuracy]);
   fmm_pair_sum_allow_coarse(&sum);
-  fmm_pair_points_measure(&sum, &a);
-  fmm_pair_points_measure(&sum, &b);
+  const fmm_pair_side a = side_of(&sum, &points[0], n, p.targets, 1, p.density + 3, got[0] + 1, 0);
+  const fmm_pair_side b = side_of(&sum, &points[1], n, p.sources, 1, p.density, expected[0] + 1, MAX_N + PAD);
   double best = 1e30;
   for (int repeat = 0; repeat < 200; repeat++) {
     double start = now();
-    fmm_pair_sum_add_both(&sum, &a, 1, &b);
+    fmm_pair_sum_add_both(&sum, &store, &a, 1, &b);
     best = fmin(best, now() - start);
   }
   printf("%-8s %-7s %s tolerance %-6g leaf %4d both directions gradient %d: %7.3f Ginteraction/s\n", pair->info->name, fmm_simd_name(fmm_simd_level()),
