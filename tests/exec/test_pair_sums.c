@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "kernels/pair/pair_both.h"
 #include "kernels/pair/pair_sums.h"
 #include "kernels/simd.h"
 
@@ -282,6 +283,70 @@ static void check_both(const fmm_pair *pair, uint64_t case_seed, const char *wha
   fmm_simd_cap(FMM_SIMD_AVX512);
 }
 
+/* A problem as check_both takes it: `apart` along one axis, the sources' first third shrunk and moved into a corner of the targets' box or beside it. */
+static void fill_both(const fmm_pair *pair, int gradient, int n_targets, int n_sources, double spread, double apart, double shrink) {
+  p = (problem){.columns = 1, .gradient = gradient, .n_targets = n_targets, .n_sources = n_sources};
+  shapes(&p, pair);
+  random_points(&p, spread, 0);
+  for (int j = 0; j < n_sources + PAD; j++) {
+    for (int a = 0; a < 3 && j <= n_sources / 3; a++) p.sources[a][j] = spread * shrink * uniform();
+    p.sources[seed % 3][j] += apart * spread;
+  }
+}
+
+/* Bounds apart by much, by hardly anything and by less than rounding; sets from like sizes to a billionth. */
+static void sets_apart_and_of_unlike_sizes_are_right(void **state) {
+  const double aparts[] = {1, 1.5, 1 + 1e-2, 1 + 1e-4, 1 + 1e-7, 1 + 1e-13}, shrinks[] = {1, 0.4, 1e-3, 1e-9};
+  for (int k = 0; fmm_pairs[k]; k++)
+    for (int gradient = 0; gradient < 2; gradient++)
+      for (int variant = 0; variant < 24; variant++) {
+        seed = (uint64_t)(variant * 1000 + k);
+        fill_both(fmm_pairs[k], gradient, 90 + variant, 120 + 11 * variant, variant % 5 ? 1 : 1e-4, aparts[variant % 6], shrinks[variant / 6]);
+        check_both(fmm_pairs[k], (uint64_t)(variant * 1000 + k), "apart, unlike");
+      }
+}
+
+static void check_own(const fmm_pair *pair, uint64_t case_seed, const char *what) {
+  expect(expected, size, pair);
+  for (int simd = FMM_SIMD_PLAIN; simd < FMM_N_SIMD; simd++) {
+    fmm_simd_cap((fmm_simd)simd);
+    for (int accuracy = 0; accuracy < N_ACCURACIES && fmm_simd_level() == (fmm_simd)simd; accuracy++) {
+      fmm_pair_sum sum;
+      fmm_pair_points points;
+      for (int k = 0; k < p.values; k++)
+        for (int i = 0; i < MAX_N + PAD; i++) got[k][i] = i >= 1 && i <= p.n_targets ? 0 : 7;
+      fmm_pair_sum_prepare(&sum, pair, p.params, 1, p.gradient, precisions[accuracy], tolerances[accuracy]);
+      fmm_pair_sum_allow_coarse(&sum);
+      const fmm_pair_side side = side_of(&sum, &points, p.n_targets, p.targets, 1, p.density, got[0] + 1, 5);
+      fmm_pair_sum_add_own(&sum, &store, &side);
+      compare(&p, pair, accuracy, case_seed, what);
+    }
+  }
+  fmm_simd_cap(FMM_SIMD_AVX512);
+}
+
+/* A leaf with itself: every tail, one and several blocks, far from the origin, a pair too near for a float, densities of many sizes. */
+static void a_set_onto_itself_is_right(void **state) {
+  for (int k = 0; fmm_pairs[k]; k++) {
+    if (!fmm_pair_can_both(fmm_pairs[k]->info, 1)) continue;
+    for (int gradient = 0; gradient < 2; gradient++)
+      for (int variant = 0; variant < 46; variant++) {
+        const int n = variant < 34 ? variant : variant < 40 ? 250 + variant - 34 + (variant > 37 ? 300 : 0) : 60;
+        seed = (uint64_t)(variant * 1000 + k);
+        p = (problem){.columns = 1, .gradient = gradient, .n_targets = n, .n_sources = n, .coincide = 1};
+        shapes(&p, fmm_pairs[k]);
+        random_points(&p, variant == 42 ? 1e-5 : 1, variant == 40 ? 1024 : 0);
+        if (variant == 41)
+          for (int a = 0; a < 3; a++) p.targets[a][5] = p.targets[a][7] * (1 + 1e-14);
+        if (variant == 43)
+          for (int i = 0; i < n + PAD; i++)
+            for (int c = 0; c < 3; c++) p.density[c][i] *= pow(10, 60 * (uniform() - 0.5));
+        memcpy(p.sources, p.targets, sizeof p.sources);
+        check_own(fmm_pairs[k], (uint64_t)(variant * 1000 + k), "own");
+      }
+  }
+}
+
 static void both_directions_at_once_are_right(void **state) {
   for (int k = 0; fmm_pairs[k]; k++)
     for (int gradient = 0; gradient < 2; gradient++)
@@ -365,7 +430,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(every_tail_length_is_right),      cmocka_unit_test(every_number_of_columns_is_right),
       cmocka_unit_test(blocks_of_targets_join_up_and_add),       cmocka_unit_test(distances_of_any_size_are_right),
       cmocka_unit_test(densities_of_any_size_are_right), cmocka_unit_test(only_coincident_pairs_give_zero),
-      cmocka_unit_test(exponential_underflows_to_zero),  cmocka_unit_test(both_directions_at_once_are_right)};
+      cmocka_unit_test(exponential_underflows_to_zero),  cmocka_unit_test(both_directions_at_once_are_right),
+      cmocka_unit_test(sets_apart_and_of_unlike_sizes_are_right), cmocka_unit_test(a_set_onto_itself_is_right)};
   if (argc > 1 && !strcmp(argv[1], "--bench")) return bench();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
