@@ -110,14 +110,14 @@ static void sum_one_sided(const work *w, int32_t row) {
   if (n) fmm_pair_sum_add(&w->sum, &targets, n, range);
 }
 
-/* A row with itself, and in both directions with those of its mates that come behind it. */
+/* A row with itself, where its list says so (a cluster's inside is summed elsewhere), and in both directions with those of its mates that come behind it. */
 static void sum_both_sided(const work *w, int32_t row) {
   const fmm_rows *u = &w->state->lists->u;
   const fmm_pair_side own = side_of_row(w, row);
   fmm_pair_side other[MAX_MATES];
   int n = 0;
-  fmm_pair_sum_add_own(&w->sum, &w->store, &own);
   for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
+    if (u->entry[e] == u->row[row]) fmm_pair_sum_add_own(&w->sum, &w->store, &own);
     if (mate_of(w, e) <= row) continue; /* none, or done by the other */
     if (n == MAX_MATES) fmm_pair_sum_add_both(&w->sum, &w->store, &own, n, other), n = 0;
     other[n++] = mates_side(w, e);

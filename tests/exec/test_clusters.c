@@ -3,15 +3,9 @@
 
 #include <string.h>
 
+#include "plan_error.h"
 #include "runtime/generate.h"
 #include "runtime/plan.h"
-
-static fmm_options defaults(double tolerance) {
-  fmm_options o;
-  assert_ok(fmm_options_init(&o));
-  o.tolerance = tolerance;
-  return o;
-}
 
 /* Two clusters below the finest cell, so large that direct sums would be costly. */
 static void plans_of_clusters_share_their_operators(void **state) {
@@ -137,10 +131,40 @@ static void clusters_are_in_the_predicted_and_the_measured_time(void **state) {
   fmm_plan_destroy(&plan);
 }
 
+/* Where clusters are leaves of a tree whose other leaves are of many sizes: pairs inside a cluster are summed by its own plan or directly, no list has them. */
+static void pairs_of_trees_with_clusters_are_summed_once(void **state) {
+  enum { M = 4000 };
+  static double many[3 * M];
+  static const double at[3] = {0.412, 0.287, 0.719}, sizes[] = {1e-2, 1e-6, 1e-9, 1e-12}, tolerances[] = {1e-3, 1e-6, 1e-9};
+  int clustered = 0;
+  for (int s = 0; s < 4; s++) {
+    assert_ok(fmm_generate_points("uniform", M, 3, many, 2));
+    for (int i = 0; i < M; i++)
+      for (int k = 0; k < 3 && i % 10; k++) many[3 * i + k] = at[k] + sizes[s] * (many[3 * i + k] - 0.5);
+    for (int t = 0; t < 3; t++)
+      for (int leaf = 64; leaf <= 256; leaf *= 2)
+        for (int gradient = 0; gradient < 2; gradient++) {
+          fmm_options o = defaults(tolerances[t]);
+          fmm_plan_info info = {.struct_size = sizeof info};
+          fmm_plan *plan = NULL;
+          o.leaf_size = leaf, o.schedule = FMM_SCHEDULE_CPU, o.gradient = gradient;
+          assert_ok(fmm_plan_create(&plan, &o));
+          assert_ok(fmm_plan_set_points(plan, M, many, NULL, 0, NULL));
+          assert_ok(fmm_plan_get_info(plan, &info));
+          clustered += info.n_clusters > 0;
+          fmm_plan_destroy(&plan);
+          double error = error_of(&o, M, many, 0, NULL);
+          if (!(error <= tolerances[t])) fail_msg("cluster of %g, leaf %d, gradient %d: error %g, tolerance %g", sizes[s], leaf, gradient, error, tolerances[t]);
+        }
+  }
+  assert_true(clustered > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plans_of_clusters_share_their_operators), cmocka_unit_test(a_cluster_of_a_fifth_of_the_points_has_a_plan_of_its_own_whatever_the_leaf_size),
       cmocka_unit_test(the_cap_on_host_memory_is_on_what_is_reported), cmocka_unit_test(what_a_cluster_s_plan_chooses_is_in_the_plan_id),
-      cmocka_unit_test(clusters_are_in_the_predicted_and_the_measured_time)};
+      cmocka_unit_test(clusters_are_in_the_predicted_and_the_measured_time),
+      cmocka_unit_test(pairs_of_trees_with_clusters_are_summed_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
