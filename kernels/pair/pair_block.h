@@ -53,6 +53,14 @@ static inline double fmm_power_of_two(int exponent) {
   return power;
 }
 
+/* Single precision: 2^30 quanta are 2^exponent, which is above the half-extent by so much that rounded ends differ by less than 2^31 (else the sign of a difference turns). */
+enum { FMM_PAIR_QUANTA_BITS = 30, FMM_PAIR_LEAST_EXPONENT = -870 };
+static inline int fmm_pair_exponent_of(double half) {
+  int exponent = 0;
+  if (frexp(half, &exponent) > 1 - 0x1p-28) exponent++; /* half = 2^exponent times a number from 0.5 to 1 */
+  return half > 0 && exponent > FMM_PAIR_LEAST_EXPONENT ? exponent : FMM_PAIR_LEAST_EXPONENT;
+}
+
 /* Single precision: the power of two that takes densities of this magnitude to at most 2^40; a pair's parameters where lengths are multiplied by 2^exponent, and
  * what sums of densities so multiplied have to be multiplied with there, for potentials and derivatives. Exact: powers of two. */
 double fmm_pair_density_factor(double largest);

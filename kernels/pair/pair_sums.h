@@ -68,7 +68,7 @@ typedef struct fmm_pair_points {
   const double *density;   /* component k, point j: density[k*component_stride + j] */
   int64_t component_stride;
   double bounds[3][2];     /* (single) lowest and highest coordinates */
-  int exponent;            /* (single) the longest half-extent is below 2^exponent */
+  int exponent;            /* (single) the longest half-extent is below 2^exponent (pair_block.h) */
   double density_factor;   /* (single) the power of two that takes densities to at most 2^40 */
 } fmm_pair_points;
 void fmm_pair_points_bound(fmm_pair_points *points);                          /* fills in bounds, exponent */

@@ -1,7 +1,7 @@
 /* Single precision of the pair-sum engine: float products, double sums.
  *
  * Coordinates go to integers, "quanta", centred on the points of the piece (a block of targets with up to 1,024 sources, gathered from the ranges; both directions: pair_sums_store.c): the
- * longest half-extent is below 2^30 quanta, so a difference is exact in 32 bits and only the rounding of each point to a quantum counts. It
+ * longest half-extent is a few quanta below 2^30 at most, so a difference is exact in 32 bits and only the rounding of each point to a quantum counts. It
  * moves a distance by 0.4 quanta (root of the mean square); at distance d a value of degree -k moves by 0.4 k / d of itself. Plain floats
  * (the coarse kernels) move it by up to 64 times as much. A piece whose nearest pair is below that rounding over the tolerance, or that has a pair which
  * coincides only after rounding, goes to double. True coincidences are one a target where targets and sources are the same points
@@ -44,11 +44,7 @@ static double extent_of(const fmm_pair_array_kernels *arrays, const fmm_pair_blo
 }
 
 /* Quanta of the tree's unit of length, for the longest half-extent. */
-static double quanta_of(double half) {
-  int exponent = 0;
-  frexp(half, &exponent); /* half < 2^exponent */
-  return fmm_power_of_two(half > 0 ? (30 - exponent < 900 ? 30 - exponent : 900) : 0);
-}
+static double quanta_of(double half) { return fmm_power_of_two(half > 0 ? FMM_PAIR_QUANTA_BITS - fmm_pair_exponent_of(half) : 0); }
 
 static void convert_axis(const fmm_pair_array_kernels *arrays, int coarse, int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *quanta,
                          float *real) {

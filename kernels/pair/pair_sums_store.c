@@ -1,15 +1,16 @@
 /* Single precision of sums in both directions: sets of points that are converted once and summed with many others (pair_sums_single.c has the arithmetic and when it is exact
  * enough). A set is kept as integers from its own middle, as fine as its extent allows. Where it meets others, all get the middle and the quantum of their union: its integers are
- * shifted right, with rounding, and the difference of the middles is added. That, rounded too, brings the error of a difference of two points from 0.4 quanta to at most
- * 0.6 (root of the mean square), so that nearest pairs must be half as far again. Where the bounds of two sets are so far apart already, as those of most neighbours
+ * shifted right, with rounding, and the difference of the middles is added. That, rounded too, brings the error of a difference of two points from 0.4 quanta to about 0.6 (root of the mean
+ * square; 0.8 where a set is a billion times smaller than the union), so that nearest pairs must be twice as far. Where the bounds of two sets are so far apart already, as those of most neighbours
  * are, no pair of theirs needs to be looked at. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/pair/pair_block.h"
 
-enum { QUANTA_BITS = 30, LEAST_EXPONENT = -870, MOST_SHIFT = 30 };
-static const double rounding_of_placed = 1.5, rounding_of_own = 1;
+enum { MOST_SHIFT = 30 };
+static const double MOST_FACTOR = 0x1p940; /* of fmm_pair_density_factor */
+static const double rounding_of_placed = 2, rounding_of_own = 1;
 
 /* Rows of points as the kernels take them; vectors that are written whole reach beyond the last. */
 typedef struct lanes {
@@ -25,12 +26,6 @@ typedef struct frame {
   double params[FMM_MAX_PARAMS];
 } frame;
 
-static int exponent_of(double half) {
-  int exponent = 0;
-  frexp(half, &exponent); /* half < 2^exponent */
-  return half > 0 && exponent > LEAST_EXPONENT ? exponent : LEAST_EXPONENT;
-}
-
 static double centre_of(const fmm_pair_points *p, int axis) { return 0.5 * p->bounds[axis][0] + 0.5 * p->bounds[axis][1]; }
 
 void fmm_pair_points_bound(fmm_pair_points *points) {
@@ -42,18 +37,19 @@ void fmm_pair_points_bound(fmm_pair_points *points) {
     fmm_pair_arrays()->extent(points->n, plane[axis], bounds);
     half = fmax(half, 0.5 * bounds[1] - 0.5 * bounds[0]);
   }
-  points->exponent = exponent_of(half);
+  points->exponent = fmm_pair_exponent_of(half);
 }
 
 void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points) {
   double range[2] = {0, 0};
   for (int k = 0; k < sum->pair->info->components; k++) fmm_pair_arrays()->extent(points->n, points->density + k * points->component_stride, range);
-  points->density_factor = fmm_pair_density_factor(fmax(-range[0], range[1]));
+  const double largest = fmax(-range[0], range[1]);
+  points->density_factor = largest > 0 ? fmm_pair_density_factor(largest) : MOST_FACTOR; /* zeros let others have theirs */
 }
 
 void fmm_pair_store_put(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_points *points, int64_t at) {
   const fmm_pair_array_kernels *arrays = fmm_pair_arrays();
-  const double *const plane[3] = {points->x, points->y, points->z}, quanta_per_unit = fmm_power_of_two(QUANTA_BITS - points->exponent);
+  const double *const plane[3] = {points->x, points->y, points->z}, quanta_per_unit = fmm_power_of_two(FMM_PAIR_QUANTA_BITS - points->exponent);
   for (int axis = 0; axis < 3; axis++) arrays->quanta(points->n, plane[axis], centre_of(points, axis), quanta_per_unit, store->quanta + axis * store->capacity + at);
   for (int k = 0; k < sum->pair->info->components; k++)
     arrays->scaled(points->n, points->density + k * points->component_stride, points->density_factor, store->density + k * store->capacity + at);
@@ -61,9 +57,9 @@ void fmm_pair_store_put(const fmm_pair_sum *sum, const fmm_pair_store *store, co
 
 static void finish_frame(const fmm_pair_sum *sum, frame *f) {
   const fmm_pair_info *info = sum->pair->info;
-  f->quanta_per_unit = fmm_power_of_two(QUANTA_BITS - f->exponent);
+  f->quanta_per_unit = fmm_power_of_two(FMM_PAIR_QUANTA_BITS - f->exponent);
   f->length = info->has_degree ? 1 : FMM_PAIR_QUANTA_OF_UNIT;
-  f->exponent_of_length = QUANTA_BITS - f->exponent - ilogb(f->length);
+  f->exponent_of_length = FMM_PAIR_QUANTA_BITS - f->exponent - ilogb(f->length);
   fmm_pair_params_in(info, sum->params, f->exponent_of_length, f->params);
 }
 
@@ -88,7 +84,7 @@ static double frame_of_all(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd,
     f->centre[axis] = 0.5 * low + 0.5 * high;
   }
   for (int k = 0; k < crowd->n; k++) least = gap[k] < least ? gap[k] : least;
-  f->exponent = exponent_of(half);
+  f->exponent = fmm_pair_exponent_of(half);
   finish_frame(sum, f);
   return least;
 }

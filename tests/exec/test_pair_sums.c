@@ -306,6 +306,43 @@ static void sets_apart_and_of_unlike_sizes_are_right(void **state) {
       }
 }
 
+/* Two points at the ends of an extent just below a power of two, whose rounded coordinates would differ by 2^31 quanta: derivatives keep their sign. One way (for_all_pairs) and both. */
+static void fill_ends(problem *q, const fmm_pair *pair, uint64_t variant) {
+  const double half[] = {0x1.fffffffffffffp-2, 0.35 - 1e-17, 0.5 - 1e-10, 0.5 - 1e-9, 0.25 * (1 - 0x1p-31), 1 - 0x1p-30};
+  q->n_targets = 20, q->n_sources = 20;
+  random_points(q, 1e-3, 0);
+  for (int k = 0; k < 3; k++)
+    for (int j = 0; j < 20 + PAD; j++) {
+      const double end = half[variant % 6] - (variant / 6 ? 0.2 * fabs(q->sources[k][j]) : 0);
+      q->targets[k][j] = j % 3 == k ? end : q->targets[k][j], q->sources[k][j] = j % 3 == k ? -end : q->sources[k][j];
+    }
+}
+static void ends_of_an_extent_keep_the_sign_of_their_difference(void **state) {
+  for_all_pairs(fill_ends, 12, "ends");
+  for (int k = 0; fmm_pairs[k]; k++)
+    for (int gradient = 0; gradient < 2; gradient++)
+      for (uint64_t variant = 0; variant < 12; variant++) {
+        p = (problem){.columns = 1, .gradient = gradient};
+        shapes(&p, fmm_pairs[k]);
+        fill_ends(&p, fmm_pairs[k], variant);
+        check_both(fmm_pairs[k], variant, "ends, both directions");
+      }
+}
+
+/* A set without densities beside sets with small ones. */
+static void zeros_beside_small_densities_are_right(void **state) {
+  const double sizes[] = {1, 1e-30, 1e-60, 1e-200};
+  for (int k = 0; fmm_pairs[k]; k++)
+    for (int gradient = 0; gradient < 2; gradient++)
+      for (int variant = 0; variant < 12; variant++) {
+        seed = (uint64_t)(variant * 1000 + k);
+        fill_both(fmm_pairs[k], gradient, 50, 90, 1, 1.5, 1);
+        for (int c = 0; c < 6; c++)
+          for (int j = 0; j < MAX_N + PAD; j++) p.density[c][j] *= c < 3 && variant / 4 == (j <= 30 ? 1 : 2) ? 0 : sizes[variant % 4];
+        check_both(fmm_pairs[k], (uint64_t)(variant * 1000 + k), "zeros");
+      }
+}
+
 static void check_own(const fmm_pair *pair, uint64_t case_seed, const char *what) {
   expect(expected, size, pair);
   for (int simd = FMM_SIMD_PLAIN; simd < FMM_N_SIMD; simd++) {
@@ -431,6 +468,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(blocks_of_targets_join_up_and_add),       cmocka_unit_test(distances_of_any_size_are_right),
       cmocka_unit_test(densities_of_any_size_are_right), cmocka_unit_test(only_coincident_pairs_give_zero),
       cmocka_unit_test(exponential_underflows_to_zero),  cmocka_unit_test(both_directions_at_once_are_right),
+      cmocka_unit_test(ends_of_an_extent_keep_the_sign_of_their_difference), cmocka_unit_test(zeros_beside_small_densities_are_right),
       cmocka_unit_test(sets_apart_and_of_unlike_sizes_are_right), cmocka_unit_test(a_set_onto_itself_is_right)};
   if (argc > 1 && !strcmp(argv[1], "--bench")) return bench();
   return cmocka_run_group_tests(tests, NULL, NULL);
