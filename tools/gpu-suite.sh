@@ -22,7 +22,7 @@ if [ -f .carry/suite/carry.tar.xz ]; then
 fi
 export OMP_WAIT_POLICY=passive
 build=$work/build
-cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_far_phases tests/test_list_phases tests/test_allocation" # for hosts with AVX-512
+cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_pair_apart tests/test_far_phases tests/test_list_phases tests/test_allocation" # for hosts with AVX-512
 start=$(date +%s)
 if [ -n "${BUILD:-}" ]; then
   build=$(cd "$BUILD" && pwd) || exit 1 # ready: with the programs below

@@ -119,6 +119,17 @@ static void clear(int64_t n, double *out) {
   for (int64_t i = 0; i < n; i++) out[i] = 0;
 }
 
+static void from_origin(int64_t n, const double *const in[3], const double origin[3], double factor, double *const out[3], double *square) {
+  const double *x = in[0], *y = in[1], *z = in[2], at[3] = {origin[0], origin[1], origin[2]};
+  double *to_x = out[0], *to_y = out[1], *to_z = out[2];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) {
+    const double dx = x[i] - at[0], dy = y[i] - at[1], dz = z[i] - at[2];
+    to_x[i] = dx * factor, to_y[i] = dy * factor, to_z[i] = dz * factor;
+    square[i] = dx * dx + dy * dy + dz * dz;
+  }
+}
+
 #define TABLE_(suffix) fmm_pair_arrays_##suffix
 #define TABLE(suffix) TABLE_(suffix)
-const fmm_pair_array_kernels TABLE(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_shifted, to_float, place, place_floats, rescale, widen, all_finite, add, clear};
+const fmm_pair_array_kernels TABLE(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_shifted, to_float, place, place_floats, rescale, widen, all_finite, add, clear, from_origin};

@@ -91,6 +91,9 @@ typedef struct fmm_pair_back {
 int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_crowd *crowd, const fmm_pair_side *a, fmm_pair_block *b, fmm_pair_back *back);
 int fmm_pair_own_single(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a, fmm_pair_block *b, double factor[2]);
 
+/* In double, a crowd and at most FMM_PAIR_BACK points a that are apart; returns 0, having written nothing, when differences must be taken. */
+int fmm_pair_both_apart(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_side *a, fmm_pair_block *b, fmm_pair_back *back);
+
 /* Blocks of about equal size, multiples of the longest vector but the last. */
 static inline int64_t fmm_pair_block_size(int64_t n) {
   int64_t blocks = (n + FMM_PAIR_BLOCK - 1) / FMM_PAIR_BLOCK, size = blocks ? (n + blocks - 1) / blocks : 1;

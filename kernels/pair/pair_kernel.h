@@ -20,6 +20,7 @@
 #define FMM_CONSTANT(c) vector_constant(c)
 #define FMM_EXP(x) vector_exp(x)
 #define FMM_SQUARE(dx, dy, dz) ((dx) * (dx) + (dy) * (dy) + (dz) * (dz))
+enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4, ROOT = 3 }; /* places of what comes behind a normal */
 
 #define FMM_PAIR_NAME(name) open_##name
 #define FMM_RSQRT(r2) vector_rsqrt(r2)
@@ -28,18 +29,6 @@
 #undef FMM_RSQRT
 #define FMM_PAIR_NAME(name) guarded_##name
 #define FMM_RSQRT(r2) vector_rsqrt_guarded(r2)
-#include "kernels/fmm_pair_list.h"
-#undef FMM_PAIR_NAME
-#undef FMM_RSQRT
-/* Staged: what was measured ahead comes behind the normal. */
-enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4, ROOT = 3 };
-#define FMM_PAIR_NAME(name) staged_open_##name
-#define FMM_RSQRT(r2) rsqrt_refine(normal[SQUARE], normal[ESTIMATE])
-#include "kernels/fmm_pair_list.h"
-#undef FMM_PAIR_NAME
-#undef FMM_RSQRT
-#define FMM_PAIR_NAME(name) staged_guarded_##name
-#define FMM_RSQRT(r2) where_not_zero(normal[SQUARE], rsqrt_refine(normal[SQUARE], normal[ESTIMATE]))
 #include "kernels/fmm_pair_list.h"
 #undef FMM_PAIR_NAME
 #undef FMM_RSQRT
@@ -54,18 +43,31 @@ enum { EXTRAS = 5, SQUARE = 3, ESTIMATE = 4, ROOT = 3 };
 #include "kernels/fmm_pair_list.h"
 #undef FMM_PAIR_NAME
 #undef FMM_RSQRT
+#define FMM_PAIR_NAME(name) rooted_##name
+#define FMM_RSQRT(r2) normal[ROOT]
+#include "kernels/fmm_pair_list.h"
+#undef FMM_PAIR_NAME
+#undef FMM_RSQRT
+#undef FMM_SQUARE
+/* Staged: what was measured comes behind the normal. */
+#define FMM_SQUARE(dx, dy, dz) normal[SQUARE]
+#define FMM_PAIR_NAME(name) staged_open_##name
+#define FMM_RSQRT(r2) rsqrt_refine(r2, normal[ESTIMATE])
+#include "kernels/fmm_pair_list.h"
+#undef FMM_PAIR_NAME
+#undef FMM_RSQRT
+#define FMM_PAIR_NAME(name) staged_guarded_##name
+#define FMM_RSQRT(r2) where_not_zero(r2, rsqrt_refine(r2, normal[ESTIMATE]))
+#include "kernels/fmm_pair_list.h"
+#undef FMM_PAIR_NAME
+#undef FMM_RSQRT
 #define FMM_PAIR_NAME(name) staged_open_scaled_##name
-#define FMM_RSQRT(r2) rsqrt_refine_scaled(normal[SQUARE], normal[ESTIMATE])
+#define FMM_RSQRT(r2) rsqrt_refine_scaled(r2, normal[ESTIMATE])
 #include "kernels/fmm_pair_list.h"
 #undef FMM_PAIR_NAME
 #undef FMM_RSQRT
 #define FMM_PAIR_NAME(name) staged_guarded_scaled_##name
-#define FMM_RSQRT(r2) where_not_zero(normal[SQUARE], rsqrt_refine_scaled(normal[SQUARE], normal[ESTIMATE]))
-#include "kernels/fmm_pair_list.h"
-#undef FMM_PAIR_NAME
-#undef FMM_RSQRT
-#define FMM_PAIR_NAME(name) rooted_##name
-#define FMM_RSQRT(r2) normal[ROOT]
+#define FMM_RSQRT(r2) where_not_zero(r2, rsqrt_refine_scaled(r2, normal[ESTIMATE]))
 #include "kernels/fmm_pair_list.h"
 
 typedef void pair_function(fmm_vector, fmm_vector, fmm_vector, const fmm_vector *, const fmm_vector *, const fmm_scalar *, int, int, fmm_vector *);
@@ -78,8 +80,16 @@ enum { STAGED = 1, STAGED_GRADIENT = 0 }; /* with gradient 5 % gained on Zen 4, 
 #else
 enum { STAGED = 1, STAGED_GRADIENT = 1 };
 #endif
-enum { MAX_VECTORS = 2, AHEAD = 4 };
-typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, apart, staged, scaled; } shape;
+#ifndef FMM_SINGLE
+_Static_assert(STAGED, "the distances of sets that are apart come as what was measured");
+#endif
+#if defined(FMM_SIMD_AVX512_BUILD) && !defined(FMM_SINGLE)
+enum { VECTORS = 2, APART_VECTORS = 4, MAX_VECTORS = 4, AHEAD = 4 };
+#else
+enum { VECTORS = 2, APART_VECTORS = 2, MAX_VECTORS = 2, AHEAD = 4 };
+#endif
+/* What a kernel is compiled for. vectors: of targets at once; staged: squares and estimates come from what was measured, `ahead` sources before; apart (pair_sums_apart.c; single: nothing is noted). */
+typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, apart, staged, ahead, scaled, vectors; } shape;
 
 /* Coordinates are doubles, int32 quanta whose differences are exact (single), or floats (coarse). */
 #ifdef FMM_SINGLE
@@ -104,14 +114,15 @@ enum { FLUSH = 1 << 30 };
 /* One vector of targets with what is summed on it. */
 typedef struct lane_group {
   coordinate_vector x, y, z;
+  fmm_vector square; /* double, apart */
   fmm_vector nearest;
   fmm_mask apart; /* guarded: sources that are not at distance zero */
 } lane_group;
 
 VECTOR_FUNCTION lane_group load_group(const fmm_pair_call *call, int i) {
-  return (lane_group){*(const coordinate_vector *)((const coordinate *)call->target[0] + i),
-                      *(const coordinate_vector *)((const coordinate *)call->target[1] + i),
-                      *(const coordinate_vector *)((const coordinate *)call->target[2] + i), vector_constant(3e38), {0}};
+  return (lane_group){.x = *(const coordinate_vector *)((const coordinate *)call->target[0] + i),
+                      .y = *(const coordinate_vector *)((const coordinate *)call->target[1] + i),
+                      .z = *(const coordinate_vector *)((const coordinate *)call->target[2] + i), .nearest = vector_constant(3e38)};
 }
 
 /* What value k (0: a potential, else derivatives, in which the root is cubed) is to be multiplied with at its end. */
@@ -173,17 +184,28 @@ VECTOR_FUNCTION difference difference_of(const fmm_pair_call *call, int64_t j, c
   return difference_between(g, load_source(call, j), q);
 }
 
+/* Squared distances of targets from source j. */
+VECTOR_FUNCTION fmm_vector square_of(const fmm_pair_call *call, int64_t j, const lane_group *g, difference d, shape q) {
+#ifndef FMM_SINGLE
+  if (q.apart) {
+    const one_source s = load_source(call, j);
+    return g->x * s.x + (g->y * s.y + (g->z * s.z + (g->square + broadcast(call->square[1][j]))));
+  }
+#endif
+  return d.x * d.x + d.y * d.y + d.z * d.z;
+}
+
 /* What is taken of a source ahead of its turn, for each vector of targets. */
 typedef struct measured { fmm_vector square[MAX_VECTORS], estimate[MAX_VECTORS]; } measured;
 
 /* Nothing of pairs that are not radial but what the check of single precision wants. */
 VECTOR_FUNCTION void measure(const fmm_pair_call *call, int64_t j, shape q, int vectors, lane_group *g, measured *m) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int v = 0; v < vectors; v++) {
     difference d = difference_of(call, j, &g[v], q);
     if (!q.apart) track(&g[v], d.x, d.y, d.z, q.guarded);
     if (!q.staged) continue;
-    m->square[v] = d.x * d.x + d.y * d.y + d.z * d.z;
+    m->square[v] = square_of(call, j, &g[v], d, q);
     m->estimate[v] = rsqrt_estimate(m->square[v]);
   }
 }
@@ -196,7 +218,7 @@ VECTOR_FUNCTION void add_source(const fmm_pair_call *call, int64_t j, const fmm_
   for (int k = 0; k < n_densities; k++) s[k] = broadcast(((const fmm_scalar *)call->density[k])[j]);
   if (q.takes_normals)
     for (int k = 0; k < 3; k++) extras[k] = broadcast(((const fmm_scalar *)call->normal[k])[j]);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int v = 0; v < vectors; v++) {
     difference d = difference_of(call, j, &g[v], q);
     if (q.staged) extras[SQUARE] = m->square[v], extras[ESTIMATE] = m->estimate[v];
@@ -204,16 +226,16 @@ VECTOR_FUNCTION void add_source(const fmm_pair_call *call, int64_t j, const fmm_
   }
 }
 
-/* MEASURE(j, m) for every source j of [begin, end), AHEAD of its ACT(j, m) where staged, just before it where not. */
-#define FOR_SOURCES(begin, end, staged, MEASURE, ACT)                          \
+/* MEASURE(j, m) for every source j of [begin, end), `ahead` (0 or AHEAD) before its ACT(j, m). */
+#define FOR_SOURCES(begin, end, ahead, MEASURE, ACT)                            \
   do {                                                                         \
     measured ring[AHEAD];                                                      \
-    const int64_t ahead_ = (staged) ? AHEAD : 0, first_ = (end) - ahead_;       \
-    for (int64_t j = (begin); j < (begin) + ahead_ && j < (end); j++) MEASURE(j, &ring[j % AHEAD]); \
+    const int64_t first_ = (end) - (ahead);                                    \
+    for (int64_t j = (begin); j < (begin) + (ahead) && j < (end); j++) MEASURE(j, &ring[j % AHEAD]); \
     int64_t j_ = (begin);                                                      \
     for (; j_ < first_; j_++) {                                                \
       measured now = ring[j_ % AHEAD];                                         \
-      MEASURE(j_ + ahead_, (staged) ? &ring[j_ % AHEAD] : &now);               \
+      MEASURE(j_ + (ahead), (ahead) ? &ring[j_ % AHEAD] : &now);               \
       ACT(j_, &now);                                                           \
     }                                                                          \
     for (; j_ < (end); j_++) ACT(j_, &ring[j_ % AHEAD]);                        \
@@ -224,7 +246,7 @@ VECTOR_FUNCTION void sum_sources(const fmm_pair_call *call, int64_t begin, int64
                                  int vectors, lane_group *g, fmm_vector f[][MAX_SUMS]) {
 #define MEASURE(j, m) measure(call, j, q, vectors, g, m)
 #define ACT(j, m) add_source(call, j, params, q, pair, vectors, g, m, f)
-  FOR_SOURCES(begin, end, q.staged, MEASURE, ACT);
+  FOR_SOURCES(begin, end, q.ahead, MEASURE, ACT);
 #undef ACT
 }
 
@@ -232,35 +254,42 @@ VECTOR_FUNCTION void sum_sources(const fmm_pair_call *call, int64_t begin, int64
 VECTOR_FUNCTION void sum_group(const fmm_pair_call *call, int i, int vectors, shape q, pair_function *pair) {
   lane_group g[MAX_VECTORS];
   fmm_scalar params[FMM_MAX_PARAMS];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int v = 0; v < vectors; v++) g[v] = load_group(call, i + v * LANES);
   for (int k = 0; k < FMM_MAX_PARAMS; k++) params[k] = (fmm_scalar)call->params[k];
   for (int64_t j = 0; j < call->n_sources; j += FLUSH) {
     int64_t end = call->n_sources - j > FLUSH ? j + FLUSH : call->n_sources;
     fmm_vector f[MAX_VECTORS][MAX_SUMS] = {{{0}}};
     sum_sources(call, j, end, params, q, pair, vectors, g, f);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int v = 0; v < vectors; v++) add_sums(call, i + v * LANES, q, f[v]);
   }
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int v = 0; v < vectors; v++) store_tracking(call, i + v * LANES, &g[v], q.guarded);
 }
 
 /* Two vectors at a time where their sums leave room for it in the registers (four gained nothing on AVX2 and AVX-512). */
 VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function *pair) {
   int i = 0;
-  if (MAX_VECTORS * q.values * q.columns + 6 <= VECTOR_REGISTERS)
-    for (; i + (MAX_VECTORS - 1) * LANES < call->n_targets; i += MAX_VECTORS * LANES) sum_group(call, i, MAX_VECTORS, q, pair);
+  if (VECTORS * q.values * q.columns + 6 <= VECTOR_REGISTERS)
+    for (; i + (VECTORS - 1) * LANES < call->n_targets; i += VECTORS * LANES) sum_group(call, i, VECTORS, q, pair);
   for (; i < call->n_targets; i += LANES) sum_group(call, i, 1, q, pair);
 }
 
 #include "kernels/pair/pair_kernel_both.h"
 
+/* Sets that are apart. Four vectors of targets (AVX-512, double) give as many chains as a scheduler needs; nothing is taken ahead then. */
+VECTOR_FUNCTION shape apart_shape(shape q) {
+  q.apart = 1;
+  if (APART_VECTORS > VECTORS && APART_VECTORS * (2 * q.values + 4) <= VECTOR_REGISTERS) q.vectors = APART_VECTORS, q.ahead = 0;
+  return q;
+}
+
 #define SHAPE(name, n_columns, with_gradient, is_guarded)                                                                                \
   (shape) {                                                                                                                       \
     .components = info_##name.components, .values = info_##name.outputs * (with_gradient ? 4 : 1), .takes_normals = info_##name.takes_normals, \
     .has_degree = info_##name.has_degree,                                                                                         \
-    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded, .staged = STAGES(name, with_gradient), .scaled = SCALES(name)                 \
+    .columns = n_columns, .gradient = with_gradient, .guarded = is_guarded, .staged = STAGES(name, with_gradient), .ahead = STAGES(name, with_gradient) ? AHEAD : 0, .vectors = VECTORS, .scaled = SCALES(name)                 \
   }
 #define STAGES(name, with_gradient) (((with_gradient) ? STAGED_GRADIENT : STAGED) && info_##name.radial)
 #define SCALES(name) (SCALED && info_##name.inverse_distance)
@@ -275,26 +304,27 @@ VECTOR_FUNCTION void sum_block(const fmm_pair_call *call, shape q, pair_function
 #define DEFINE_BOTH(name, gradient, form, is_apart)                                                                                  \
   __attribute__((noinline)) static void name##_##gradient##_##form##_chunk(const fmm_pair_call *call) {                                                    \
     shape q = SHAPE(name, 1, gradient, 0);                                                                                   \
-    q.apart = is_apart;                                                                                                             \
+    if (is_apart) q = apart_shape(q);                                                                                               \
     sum_chunk_both(call, q, FORM(name, open, gradient));                                                                           \
   }                                                                                                                                 \
   static void name##_##gradient##_##form(const fmm_pair_call *call) {                                                                         \
     shape q = SHAPE(name, 1, gradient, 0), once = q;                                                                                \
-    q.apart = once.apart = is_apart;                                                                                                \
+    if (is_apart) q = apart_shape(q), once.apart = 1;                                                                               \
     once.scaled = 0;                                                                                                                \
-    if (MAX_VECTORS * (2 * q.values + 4) <= VECTOR_REGISTERS) sum_block_both(call, q, name##_##gradient##_##form##_chunk);                   \
+    if (VECTORS * (2 * q.values + 4) <= VECTOR_REGISTERS) sum_block_both(call, q, name##_##gradient##_##form##_chunk);                   \
     else sum_block_batch(call, once, STAGES(name, gradient) ? rooted_##name : open_##name);                                  \
   }
+#define APART_0(name) name##_0_apart
 #ifdef FMM_SINGLE
-#define APART(name, gradient) name##_##gradient##_apart
+#define APART_1(name) name##_1_apart
 #define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1) DEFINE_BOTH(name, 0, apart, 1) DEFINE_BOTH(name, 1, apart, 1)
 #else
-#define APART(name, gradient) name##_##gradient##_both /* nothing is noted */
-#define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1)
+#define APART_1(name) name##_1_both /* derivatives need the differences */
+#define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1) DEFINE_BOTH(name, 0, apart, 1)
 #endif
 FMM_PAIR_LIST(DEFINE_PAIR)
 
-#define KERNELS(name, gradient) {name##_##gradient##_1, name##_##gradient##_2, name##_##gradient##_4, name##_##gradient##_guarded, name##_##gradient##_both, APART(name, gradient)}
+#define KERNELS(name, gradient) {name##_##gradient##_1, name##_##gradient##_2, name##_##gradient##_4, name##_##gradient##_guarded, name##_##gradient##_both, APART_##gradient(name)}
 #define PAIR_ROW(name) {{KERNELS(name, 0), KERNELS(name, 1)}},
 #define JOIN_(a, b, c) a##b##_##c
 #define JOIN(a, b, c) JOIN_(a, b, c)

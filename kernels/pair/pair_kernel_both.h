@@ -15,7 +15,7 @@ VECTOR_FUNCTION void add_source_both(const fmm_pair_call *call, int64_t j, const
   for (int k = 0; k < q.components; k++) s[k] = broadcast(((const fmm_scalar *)call->density[k])[j]);
 #pragma GCC unroll 12
   for (int k = 0; k < q.values; k++) back[k] = lanes[k];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int v = 0; v < vectors; v++) {
     difference d = difference_of(call, j, &g[v], q);
     if (q.staged) extras[SQUARE] = m->square[v], extras[ESTIMATE] = m->estimate[v];
@@ -29,7 +29,7 @@ VECTOR_FUNCTION void add_source_both(const fmm_pair_call *call, int64_t j, const
 VECTOR_FUNCTION void sum_sources_both(const fmm_pair_call *call, int64_t begin, int64_t end, const fmm_scalar *params, shape q, pair_function *pair,
                                       int vectors, lane_group *g, fmm_vector f[][MAX_SUMS], fmm_vector t[][FMM_PAIR_MAX_COMPONENTS], fmm_vector *sums) {
 #define ACT(j, m) add_source_both(call, j, params, q, pair, vectors, g, m, f, t, sums)
-  FOR_SOURCES(begin, end, q.staged, MEASURE, ACT);
+  FOR_SOURCES(begin, end, q.ahead, MEASURE, ACT);
 #undef ACT
 #undef MEASURE
 }
@@ -38,9 +38,12 @@ VECTOR_FUNCTION void sum_group_both(const fmm_pair_call *call, int i, int vector
   lane_group g[MAX_VECTORS];
   fmm_vector t[MAX_VECTORS][FMM_PAIR_MAX_COMPONENTS];
   fmm_scalar params[FMM_MAX_PARAMS];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int v = 0; v < vectors; v++) {
     g[v] = load_group(call, i + v * LANES);
+#ifndef FMM_SINGLE
+    if (q.apart) g[v].square = *(const fmm_vector *)(call->square[0] + i + v * LANES);
+#endif
 #pragma GCC unroll 4
     for (int k = 0; k < q.components; k++) t[v][k] = *(const fmm_vector *)((const fmm_scalar *)call->target_density[k] + i + v * LANES);
   }
@@ -49,10 +52,10 @@ VECTOR_FUNCTION void sum_group_both(const fmm_pair_call *call, int i, int vector
     int64_t end = call->n_sources - j > FLUSH ? j + FLUSH : call->n_sources;
     fmm_vector f[MAX_VECTORS][MAX_SUMS] = {{{0}}};
     sum_sources_both(call, j, end, params, q, pair, vectors, g, f, t, sums);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int v = 0; v < vectors; v++) add_sums(call, i + v * LANES, q, f[v]);
   }
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int v = 0; v < vectors; v++) store_tracking(call, i + v * LANES, &g[v], 0);
 }
 
@@ -61,7 +64,7 @@ VECTOR_FUNCTION void sum_chunk_both(const fmm_pair_call *call, shape q, pair_fun
   int64_t padded = (call->n_sources + LANES - 1) / LANES * LANES;
   int i = 0;
   for (int64_t k = 0; k < padded * q.values; k++) sums[k] = (fmm_vector){0};
-  for (; i + (MAX_VECTORS - 1) * LANES < call->n_targets; i += MAX_VECTORS * LANES) sum_group_both(call, i, MAX_VECTORS, q, pair, sums);
+  for (; i + (q.vectors - 1) * LANES < call->n_targets; i += q.vectors * LANES) sum_group_both(call, i, q.vectors, q, pair, sums);
   for (; i < call->n_targets; i += LANES) sum_group_both(call, i, 1, q, pair, sums);
   for (int64_t j = 0; j < padded; j += LANES) add_lanes_both(call, j, q, sums + j * q.values);
 }
@@ -74,6 +77,7 @@ VECTOR_FUNCTION void sum_block_both(const fmm_pair_call *call, shape q, fmm_pair
   for (int64_t j = 0; j < n; j += size) {
     part.n_sources = n - j > size ? size : n - j;
     for (int axis = 0; axis < 3; axis++) part.source[axis] = (const coordinate *)call->source[axis] + j;
+    if (call->square[1]) part.square[1] = call->square[1] + j;
     for (int k = 0; k < q.components; k++) part.density[k] = (const fmm_scalar *)call->density[k] + j;
     part.back = (double (*)[FMM_PAIR_BACK])(call->back[0] + j);
     sum_chunk(&part);

@@ -31,6 +31,7 @@ typedef struct fmm_pair_call {
   int sums_step;
   float *nearest;            /* single: [FMM_PAIR_MAX_LANES] smallest nonzero squared distance in quanta, lowered */
   int32_t *zeros;            /* single, guarded: [FMM_PAIR_BLOCK] number of sources at distance zero of each target, added to */
+  const double *square[2];   /* double, apart: the squared distances of targets and sources from an origin; coordinates are from there, the sources' times -2 */
   const void *target_density[FMM_PAIR_MAX_COMPONENTS]; /* both directions: of the targets as sources; zero in lanes beyond n_targets */
   double (*back)[FMM_PAIR_BACK]; /* both directions: [value][source], sums on the sources, written (up to the next multiple of the lanes) */
 } fmm_pair_call;
@@ -39,7 +40,7 @@ typedef void fmm_pair_kernel(const fmm_pair_call *call);
 
 /* Which kernel of a pair: number of columns it takes at once; one column guarded against distance zero; one column in both directions
  * (sources onto targets and targets onto sources, of a symmetric pair: one root serves two interactions), and the same of points that are known to be apart (single: the nearest is not
- * noted). */
+ * noted; double, potentials of pairs that fmm_pair_suits_lattice: pair_sums_apart.c). */
 typedef enum fmm_pair_form {
   FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_COLUMNS_4, FMM_PAIR_GUARDED, FMM_PAIR_BOTH, FMM_PAIR_APART, FMM_N_PAIR_FORMS
 } fmm_pair_form;
@@ -48,7 +49,8 @@ typedef struct fmm_pair_kernels { fmm_pair_kernel *run[2][FMM_N_PAIR_FORMS]; /* 
 
 /* Work on arrays (pair_arrays.c). quanta, floats: out[i] = (in[i] - centre) * quanta_per_unit, rounded to integers or floats; shifted: out[i] = in[i] - centre; scaled: out[i] = in[i] * factor,
  * rounded to floats; place, place_floats: integers shifted right with rounding, plus an offset (three planes; as floats); rescale: floats times a factor, these three in whole vectors,
- * reading and writing up to FMM_PAIR_MAX_LANES - 1 numbers too many; extent: widens range[0] .. range[1] to hold in[0..n); finite: whether all are finite numbers; add: to[i] += factor * in[i]; clear: zeros. */
+ * reading and writing up to FMM_PAIR_MAX_LANES - 1 numbers too many; extent: widens range[0] .. range[1] to hold in[0..n); finite: whether all are finite numbers; add: to[i] += factor * in[i]; clear: zeros;
+ * from_origin: three planes, out = (in - origin) * factor, and the squared distances from the origin. */
 typedef struct fmm_pair_placing { int64_t n, in_stride, out_stride; const int32_t *in; int shift; int32_t offset[3]; } fmm_pair_placing;
 typedef struct fmm_pair_array_kernels {
   void (*quanta)(int64_t n, const double *in, double centre, double quanta_per_unit, int32_t *out);
@@ -62,6 +64,7 @@ typedef struct fmm_pair_array_kernels {
   int (*finite)(int64_t n, const double *in);
   void (*add)(int64_t n, double factor, const double *in, double *to);
   void (*clear)(int64_t n, double *out);
+  void (*from_origin)(int64_t n, const double *const in[3], const double origin[3], double factor, double *const out[3], double *square);
 } fmm_pair_array_kernels;
 extern const fmm_pair_array_kernels fmm_pair_arrays_plain, fmm_pair_arrays_avx2, fmm_pair_arrays_avx512;
 

@@ -67,10 +67,11 @@ typedef struct fmm_pair_points {
   const double *x, *y, *z;
   const double *density;   /* component k, point j: density[k*component_stride + j] */
   int64_t component_stride;
-  double bounds[3][2];     /* (single) lowest and highest coordinates */
+  double bounds[3][2];     /* (where fmm_pair_sum_wants_bounds) lowest and highest coordinates */
   int exponent;            /* (single) the longest half-extent is below 2^exponent (pair_block.h) */
   double density_factor;   /* (single) the power of two that takes densities to at most 2^40; of zeros the largest there is */
 } fmm_pair_points;
+int fmm_pair_sum_wants_bounds(const fmm_pair_sum *sum);
 void fmm_pair_points_bound(fmm_pair_points *points);                          /* fills in bounds, exponent */
 void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points); /* fills in density_factor */
 

@@ -37,7 +37,9 @@ static fmm_pair_sources sources_of(const fmm_pair_side *a) {
   return (fmm_pair_sources){.n = a->n, .x = p->x + a->begin, .y = p->y + a->begin, .z = p->z + a->begin, .density = p->density + a->begin, .component_stride = p->component_stride};
 }
 
-static int both_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_side *side, fmm_pair_back *back) {
+static int both_double(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, fmm_pair_block *b, const fmm_pair_side *side, fmm_pair_back *back) {
+  if (fmm_pair_both_apart(sum, crowd, side, b, back))
+    return fmm_pair_rows_finite(b->sums, b->n_values, b->n) && back_finite(back, b->n_values, side->n);
   const fmm_pair_sources all = sources_of(side), *a = &all;
   fmm_pair_call call = {.n_targets = b->n, .target = {b->target[0], b->target[1], b->target[2]}, .n_sources = a->n, .source = {a->x, a->y, a->z},
                         .params = sum->params, .sums = b->sums, .sums_step = 1, .back = back->sums};
@@ -45,15 +47,18 @@ static int both_double(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pai
     call.density[k] = a->density + k * a->component_stride;
     call.target_density[k] = b->density[k];
   }
+  load_crowd(sum, b, crowd);
+  call.n_targets = b->n;
   fmm_pair_rows_clear(b->sums, b->n_values, b->n);
   sum->kernels->run[sum->gradient][FMM_PAIR_BOTH](&call);
   return fmm_pair_rows_finite(b->sums, b->n_values, b->n) && back_finite(back, b->n_values, a->n);
 }
 
-static void both_reference(const fmm_pair_sum *sum, fmm_pair_block *b, const fmm_pair_side *side, fmm_pair_back *back) {
+static void both_reference(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, fmm_pair_block *b, const fmm_pair_side *side, fmm_pair_back *back) {
   static const double *const no_normal[3];
   const fmm_pair_sources s = sources_of(side), *a = &s;
   const double *density[FMM_PAIR_MAX_COMPONENTS];
+  load_crowd(sum, b, crowd);
   fmm_pair_rows_clear(b->sums, b->n_values, b->n);
   fmm_pair_range_reference(sum, b, &s);
   for (int k = 0; k < sum->pair->info->components; k++) density[k] = b->density[k];
@@ -81,8 +86,7 @@ static void add_all(const fmm_pair_sum *sum, const fmm_pair_block *b, const fmm_
 static void both_crowd(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_crowd *crowd, const fmm_pair_side *a, fmm_pair_block *b, fmm_pair_back *back) {
   if (!sum->single_kernels || !fmm_pair_both_single(sum, store, crowd, a, b, back) || !fmm_pair_rows_finite(b->sums, b->n_values, b->n) ||
       !back_finite(back, b->n_values, a->n)) {
-    load_crowd(sum, b, crowd);
-    if (!both_double(sum, b, a, back)) both_reference(sum, b, a, back);
+    if (!both_double(sum, crowd, b, a, back)) both_reference(sum, crowd, b, a, back);
     back->factor[0] = back->factor[1] = back->block_factor[0] = back->block_factor[1] = 1;
   }
   add_all(sum, b, back, crowd, a);

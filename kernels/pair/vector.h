@@ -77,29 +77,32 @@ VECTOR_FUNCTION fmm_vector rsqrt_refine(fmm_vector r2, fmm_vector y) {
 }
 VECTOR_FUNCTION fmm_vector vector_rsqrt(fmm_vector r2) { return rsqrt_refine(r2, rsqrt_estimate(r2)); }
 
-/* ROOT_MULTIPLE / sqrt(r2) from the estimate: the series and the Newton step times what makes their last coefficient 1 have an operation that multiplies less.
- * For sums that are powers of the root, which are divided by that power of the multiple at their end. */
+/* ROOT_MULTIPLE / sqrt(r2) from the estimate: the Newton step, or the series of (1-h)^(-1/2) times what makes its last coefficient 1, in another variable u = h + ROOT_SHIFT
+ * in which its last but one vanishes, so that a term less has to be added (squares completed). For sums that are powers of the root, which are divided by that power of the multiple
+ * at their end. */
 #if (defined(FMM_SIMD_AVX2_BUILD) || defined(FMM_SIMD_AVX512_BUILD)) && !(defined(FMM_COARSE) && defined(FMM_SIMD_AVX512_BUILD))
 enum { SCALED = 1 };
 #if defined(FMM_SINGLE) || defined(FMM_REDUCED)
 #define ROOT_MULTIPLE 2
 VECTOR_FUNCTION fmm_vector rsqrt_refine_scaled(fmm_vector r2, fmm_vector y) { return y * (vector_constant(3) - r2 * (y * y)); }
 #else
-#if defined(FMM_NEAR)
-enum { ROOT_TERMS = 2 };
-#elif defined(FMM_SIMD_AVX512_BUILD)
-enum { ROOT_TERMS = 3 };
-#else
-enum { ROOT_TERMS = 4 };
-#endif
-#define ROOT_MULTIPLE (1 / root_series[ROOT_TERMS])
-static const double root_series[] = {1, 1. / 2, 3. / 8, 5. / 16, 35. / 128}; /* of (1-h)^(-1/2) */
-VECTOR_FUNCTION fmm_vector rsqrt_refine_scaled(fmm_vector r2, fmm_vector y) {
-  fmm_vector h = vector_constant(1) - r2 * (y * y), sum = h + vector_constant(root_series[ROOT_TERMS - 1] * ROOT_MULTIPLE);
-#pragma GCC unroll 4
-  for (int k = ROOT_TERMS - 2; k >= 0; k--) sum = vector_constant(root_series[k] * ROOT_MULTIPLE) + h * sum;
-  return y * sum;
+#if defined(FMM_NEAR) /* 8/3 + 4h/3 + h^2 = u^2 + 20/9 */
+#define ROOT_MULTIPLE (8. / 3)
+#define ROOT_SHIFT (2. / 3)
+VECTOR_FUNCTION fmm_vector root_series(fmm_vector u) { return vector_constant(20. / 9) + u * u; }
+#elif defined(FMM_SIMD_AVX512_BUILD) /* 16/5 + 8h/5 + 6h^2/5 + h^3 = u (u^2 + 28/25) + 336/125 */
+#define ROOT_MULTIPLE (16. / 5)
+#define ROOT_SHIFT (2. / 5)
+VECTOR_FUNCTION fmm_vector root_series(fmm_vector u) { return vector_constant(336. / 125) + u * (vector_constant(28. / 25) + u * u); }
+#else /* 128/35 + 64h/35 + 48h^2/35 + 8h^3/7 + h^4 = (u^2 + 108/245)^2 + 2112u/1715 + 182016/60025 */
+#define ROOT_MULTIPLE (128. / 35)
+#define ROOT_SHIFT (2. / 7)
+VECTOR_FUNCTION fmm_vector root_series(fmm_vector u) {
+  fmm_vector square = vector_constant(108. / 245) + u * u;
+  return square * square + (vector_constant(182016. / 60025) + u * vector_constant(2112. / 1715));
 }
+#endif
+VECTOR_FUNCTION fmm_vector rsqrt_refine_scaled(fmm_vector r2, fmm_vector y) { return y * root_series(vector_constant(1 + ROOT_SHIFT) - r2 * (y * y)); }
 #endif
 #else
 enum { SCALED = 0 };

@@ -20,7 +20,8 @@ typedef struct workspace {
   fmm_ulist_groups groups;
   int n_values;  /* of a point */
   double *halo;  /* of group g from halo_begin[g] * n_values on; NULL: pairs are not summed in both directions */
-  fmm_pair_points *leaf; /* of each row, where they are; their bounds from the beginning */
+  fmm_pair_points *leaf; /* of each row, where they are; their bounds, where they are wanted, from the beginning */
+  int bounded;             /* leaves have bounds */
   int single;              /* pairs in both directions are summed from stores */
   fmm_pair_store store;    /* of thread 0; that of thread t is the t-th of its size */
 } workspace;
@@ -224,7 +225,7 @@ static fmm_status plan_groups(const fmm_state *state, workspace *own, int64_t *n
   own->n_values = info->outputs * (state->gradient ? 4 : 1);
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
   int both = state->tree->same_points && fmm_pair_sum_prefers_both(&sum);
-  own->single = sum.single_kernels != NULL;
+  own->single = sum.single_kernels != NULL, own->bounded = fmm_pair_sum_wants_bounds(&sum);
   FMM_TRY(fmm_ulist_groups_create(&own->groups, state->tree, &state->lists->u, both, state->threads));
   *n_halo = both ? own->groups.halo_begin[own->groups.n_groups] * own->n_values + 1 : 0;
   return FMM_OK;
@@ -234,7 +235,7 @@ static void bound_leaves(const fmm_state *state, workspace *own) {
 #pragma omp parallel for schedule(static) num_threads(state->threads)
   for (int32_t row = 0; row < state->lists->u.n_rows; row++) {
     own->leaf[row] = points_of(state, row);
-    if (own->single) fmm_pair_points_bound(&own->leaf[row]);
+    if (own->bounded) fmm_pair_points_bound(&own->leaf[row]);
   }
 }
 
