@@ -4,6 +4,8 @@
 #include "kernels/pair/pair_block.h"
 #include "kernels/pair/pair_both.h"
 
+enum { OWN_PIECE = 64 };
+
 int fmm_pair_sum_can_add_both(const fmm_pair_sum *sum) { return sum->kernels && fmm_pair_can_both(sum->pair->info, sum->n_columns); }
 
 int fmm_pair_sum_prefers_both(const fmm_pair_sum *sum) { return sum->kernels && fmm_pair_prefers_both(sum->pair->info, sum->gradient, sum->n_columns); }
@@ -134,11 +136,32 @@ static void add_own_guarded(const fmm_pair_sum *sum, const fmm_pair_side *a) {
   fmm_pair_sum_add(sum, &targets, 1, &sources);
 }
 
+static fmm_pair_side part_of(const fmm_pair_side *a, int64_t begin, int64_t n) {
+  fmm_pair_side part = *a;
+  part.begin += begin, part.n = n;
+  return part;
+}
+
+/* In double: pieces onto themselves, which is dear, and in both directions with all that follow. */
+static void add_own_double(const fmm_pair_sum *sum, const fmm_pair_side *a) {
+  const int64_t pieces = (a->n + OWN_PIECE / 2) / OWN_PIECE, size = pieces > 1 ? (a->n + pieces - 1) / pieces : a->n;
+  for (int64_t begin = 0; begin < a->n; begin += size) {
+    const int64_t n = a->n - begin < size ? a->n - begin : size;
+    const fmm_pair_side piece = part_of(a, begin, n), rest = part_of(a, begin + n, a->n - begin - n);
+    add_own_guarded(sum, &piece);
+    if (rest.n) fmm_pair_sum_add_both(sum, NULL, &piece, 1, &rest);
+  }
+}
+
 void fmm_pair_sum_add_own(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a) {
   fmm_pair_block block;
   double factor[2];
   start_block(sum, &block);
-  if (!sum->single_kernels || a->n < 1 || a->n > FMM_PAIR_BLOCK || !fmm_pair_own_single(sum, store, a, &block, factor)) {
+  if (!sum->single_kernels) {
+    add_own_double(sum, a);
+    return;
+  }
+  if (a->n < 1 || a->n > FMM_PAIR_BLOCK || !fmm_pair_own_single(sum, store, a, &block, factor)) {
     add_own_guarded(sum, a);
     return;
   }
