@@ -6,7 +6,7 @@
 
 #include "tree.h"
 
-enum { PART = 128 }; /* points that a thread looks at or delivers at once */
+enum { AHEAD = 64, PART = 128 }; /* points that a thread looks at or delivers at once */
 
 static int64_t parts_of(const fmm_points *p) { return (p->n + PART - 1) / PART; }
 static int64_t end_of(const fmm_points *p, int64_t part) { return (part + 1) * PART < p->n ? (part + 1) * PART : p->n; }
@@ -20,6 +20,15 @@ static void gather_point(const fmm_points *p, int64_t i, int n_planes, const dou
     for (int64_t j = begin + 1; j < end; j++) sum += input[p->input_row[j] * n_planes + k];
     planes[(int64_t)k * p->n + i] = sum;
   }
+}
+
+/* The points of one part. A loop of two loads and a store, where that will do, has more of the misses under way at once. */
+static void gather_part(const fmm_points *p, int64_t from, int64_t to, int n_planes, const double *restrict input, double *restrict planes) {
+  const int64_t *restrict row = p->input_row;
+  if (n_planes == 1 && !p->first)
+    for (int64_t i = from; i < to; i++) planes[i] = input[row[i]];
+  else
+    for (int64_t i = from; i < to; i++) gather_point(p, i, n_planes, input, planes);
 }
 
 /* As an integer, whose order is that of magnitudes; what is not finite is above all that is. */
@@ -44,7 +53,7 @@ double fmm_gather_densities(const fmm_points *p, int n_planes, const double *inp
 #pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < n_values; i++) most = magnitude(input[i]) > most ? magnitude(input[i]) : most;
 #pragma omp for schedule(static) nowait
-    for (int64_t i = 0; i < p->n; i++) gather_point(p, i, n_planes, input, planes);
+    for (int64_t part = 0; part < parts_of(p); part++) gather_part(p, part * PART, end_of(p, part), n_planes, input, planes);
   }
   double largest;
   memcpy(&largest, &most, sizeof largest);
@@ -65,15 +74,30 @@ static int64_t first_overflow(const fmm_delivery *d, int64_t begin, int64_t end)
   return bad;
 }
 
-static void scatter_part(const fmm_points *p, const fmm_delivery *d, int64_t from, int64_t to) {
-  const int n = d->n_planes;
+/* Of points that no rows share, with n values each; inlined, so that n is a constant where it is one. A store that waits for its line holds up all that follow: lines are asked for
+ * ahead. */
+static inline __attribute__((always_inline)) void scatter_rows(const fmm_points *p, const fmm_delivery *d, int n, int64_t from, int64_t to) {
+  const int64_t *restrict row = p->input_row;
   const double factor = d->factor;
-  double *output = d->output;
+  double *restrict output = d->output;
   for (int64_t i = from; i < to; i++) {
-    const int64_t begin = first_row(p, i), end = first_row(p, i + 1);
-    for (int64_t j = begin; j < end; j++)
-      for (int k = 0; k < n; k++) output[p->input_row[j] * n + k] = factor * d->planes[k][i];
+    __builtin_prefetch(&output[row[i + AHEAD < p->n ? i + AHEAD : i] * n], 1);
+    for (int k = 0; k < n; k++) output[row[i] * n + k] = factor * d->planes[k][i];
   }
+}
+
+static void scatter_merged(const fmm_points *p, const fmm_delivery *d, int64_t from, int64_t to) {
+  const int n = d->n_planes;
+  for (int64_t i = from; i < to; i++)
+    for (int64_t j = p->first[i]; j < p->first[i + 1]; j++)
+      for (int k = 0; k < n; k++) d->output[p->input_row[j] * n + k] = d->factor * d->planes[k][i];
+}
+
+static void scatter_part(const fmm_points *p, const fmm_delivery *d, int64_t from, int64_t to) {
+  if (p->first) scatter_merged(p, d, from, to);
+  else if (d->n_planes == 1) scatter_rows(p, d, 1, from, to);
+  else if (d->n_planes == 3) scatter_rows(p, d, 3, from, to);
+  else scatter_rows(p, d, d->n_planes, from, to);
 }
 
 int64_t fmm_scatter_results(const fmm_points *p, int n, const fmm_delivery *deliveries, int threads) {
