@@ -40,7 +40,7 @@ typedef void fmm_pair_kernel(const fmm_pair_call *call);
 
 /* Which kernel of a pair: number of columns it takes at once; one column guarded against distance zero; one column in both directions
  * (sources onto targets and targets onto sources, of a symmetric pair: one root serves two interactions), and the same of points that are known to be apart (single: the nearest is not
- * noted; double, potentials of pairs that fmm_pair_suits_lattice: pair_sums_apart.c). */
+ * noted; double, potentials of homogeneous pairs that fmm_pair_suits_lattice: pair_sums_apart.c). */
 typedef enum fmm_pair_form {
   FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_COLUMNS_4, FMM_PAIR_GUARDED, FMM_PAIR_BOTH, FMM_PAIR_APART, FMM_N_PAIR_FORMS
 } fmm_pair_form;

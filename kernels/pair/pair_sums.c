@@ -36,7 +36,7 @@ static const fmm_pair_lattice_kernels *find_lattice_kernels(const fmm_pair *pair
 void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double *params, int n_columns, int gradient, fmm_precision precision,
                           double tolerance) {
   int single = precision == FMM_PRECISION_SINGLE || precision == FMM_PRECISION_MIXED;
-  const double one_step = fmm_simd_level() == FMM_SIMD_AVX512 ? 1e-7 : 1e-6; /* a Newton step squares what the estimate errs by */
+  const double one_step = fmm_simd_level() == FMM_SIMD_AVX512 && pair->info->has_degree ? 1e-7 : 1e-6; /* a Newton step squares what the estimate errs by; exponentials amplify it */
   fmm_pair_accuracy exact = tolerance >= one_step ? FMM_PAIR_REDUCED : tolerance >= 1e-9 ? FMM_PAIR_NEAR : FMM_PAIR_FULL;
   *sum = (fmm_pair_sum){.pair = pair, .params = params, .n_columns = n_columns, .gradient = gradient != 0, .tolerance = tolerance,
                         .kernels = find_kernels(pair, exact), .lattice_kernels = find_lattice_kernels(pair, single ? LATTICE_SINGLE : LATTICE_FULL), .single_kernels = single ? find_kernels(pair, FMM_PAIR_SINGLE) : NULL,

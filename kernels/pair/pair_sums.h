@@ -12,7 +12,7 @@
 typedef enum fmm_pair_accuracy {
   FMM_PAIR_FULL,    /* double, reciprocal square root to about 1e-16 */
   FMM_PAIR_NEAR,    /* double, two terms of the root's series: at most 1.3e-10 (AVX2), 6e-13 (AVX-512); tolerances from 1e-9 */
-  FMM_PAIR_REDUCED, /* double, one Newton step: relative error of the root at most 2e-7 (AVX2), 6e-9 (AVX-512); tolerances from 1e-6 (AVX2), 1e-7 (AVX-512) */
+  FMM_PAIR_REDUCED, /* double, one Newton step: relative error of the root at most 2e-7 (AVX2), 6e-9 (AVX-512); tolerances from 1e-6, of homogeneous pairs from 1e-7 with AVX-512 */
   FMM_PAIR_SINGLE,  /* float products, integer coordinates, double sums; pieces that are too tight for it go to double */
   FMM_PAIR_COARSE,  /* float coordinates, root to 6e-5 (AVX-512) or as SINGLE; tolerances from 3e-4, where allowed */
   FMM_N_PAIR_ACCURACIES

@@ -1,4 +1,4 @@
-/* Double precision of sums in both directions between a set and a crowd that are apart: potentials of radial pairs. A squared distance as |t|^2 + |s|^2 - 2 t.s, coordinates from a common
+/* Double precision of sums in both directions between a set and a crowd that are apart: potentials of radial homogeneous pairs. A squared distance as |t|^2 + |s|^2 - 2 t.s, coordinates from a common
  * origin, is four operations where differences take six, and a pair has 14 to 16 in all. What cancels limits it: partial sums are up to (|t| + |s|)^2 and each of the four rounds by 2^-53 of
  * them, so that 1/r errs by at most 2^-52 (|t| + |s|)^2 / r^2. With the origin in the middle of the set, whose half diagonal is h, and at a distance of g at least, that is at most
  * 2^-52 (1 + 2 h / g)^2. Bounds of the sets tell g; where the error may be more than a quarter of the tolerance, differences are taken. */
@@ -9,9 +9,10 @@
 
 static const double least_tolerance = 1e-11; /* hardly any neighbours are apart for less */
 
-/* Whether nothing but distances enters. */
+/* Whether nothing but distances enters, and these as powers: an exponential multiplies what they err by by as many lengths as they are long. */
 static int suits(const fmm_pair_sum *sum) {
-  return sum->kernels && !sum->gradient && sum->tolerance >= least_tolerance && fmm_pair_suits_lattice(sum->pair->info);
+  const fmm_pair_info *info = sum->pair->info;
+  return sum->kernels && !sum->gradient && sum->tolerance >= least_tolerance && info->has_degree && fmm_pair_suits_lattice(info);
 }
 
 int fmm_pair_sum_wants_bounds(const fmm_pair_sum *sum) { return sum->single_kernels || suits(sum); }
