@@ -1,7 +1,7 @@
 /* Double precision of sums in both directions between a set and a crowd that are apart: potentials of radial homogeneous pairs. A squared distance as |t|^2 + |s|^2 - 2 t.s, coordinates from a common
- * origin, is four operations where differences take six, and a pair has 14 to 16 in all. What cancels limits it: partial sums are up to (|t| + |s|)^2 and each of the four rounds by 2^-53 of
- * them, so that 1/r errs by at most 2^-52 (|t| + |s|)^2 / r^2. With the origin in the middle of the set, whose half diagonal is h, and at a distance of g at least, that is at most
- * 2^-52 (1 + 2 h / g)^2. Bounds of the sets tell g; where the error may be more than a quarter of the tolerance, differences are taken. */
+ * origin, is four operations where differences take six, and a pair has 14 to 16 in all. What cancels limits it: squares, partial sums and shifted coordinates round by 2^-53 of up to (|t| + |s|)^2 in all, such that
+ * 1/r errs by 2^-52 (|t| + |s|)^2 / r^2 at most where that matters. With the origin in the middle of the set, whose half diagonal is h, and at a distance of g at least, that is at most
+ * 2^-52 (1 + 2 h / g)^2 (found: a seventh of it, tests/exec/test_pair_apart.c). Bounds of the sets tell g; where the error may be more than a quarter of the tolerance, differences are taken. */
 #include <math.h>
 
 #include "kernels/pair/pair_block.h"

@@ -142,7 +142,7 @@ static fmm_pair_side part_of(const fmm_pair_side *a, int64_t begin, int64_t n) {
   return part;
 }
 
-/* In double: pieces onto themselves, which is dear, and in both directions with all that follow. */
+/* In double: pieces of about OWN_PIECE onto themselves, which is dear, and in both directions with all that follow. */
 static void add_own_double(const fmm_pair_sum *sum, const fmm_pair_side *a) {
   const int64_t pieces = (a->n + OWN_PIECE / 2) / OWN_PIECE, size = pieces > 1 ? (a->n + pieces - 1) / pieces : a->n;
   for (int64_t begin = 0; begin < a->n; begin += size) {
