@@ -56,6 +56,8 @@ static fmm_status find_dimension(fmm_estimate *e) {
   return status;
 }
 
+int fmm_estimate_dimension(const fmm_estimate *estimate) { return estimate->dimension; }
+
 static fmm_status create(fmm_estimate **estimate, const fmm_origin *origin) {
   fmm_estimate *e = NULL;
   FMM_TRY(FMM_ALLOCATE_ZERO(&e, 1, "estimate of counts"));

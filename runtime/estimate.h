@@ -23,5 +23,7 @@ fmm_status fmm_estimate_create_named(fmm_estimate **estimate, const char *distri
  * one after the other. Cheaper where a root scale is one of the last few. Not thread-safe. */
 enum { FMM_ESTIMATES_AT_ONCE = 4 };
 fmm_status fmm_estimate_counts(fmm_estimate *estimate, int n, const fmm_tree_options *choice, const fmm_count_case *what, fmm_counts *counts);
+/* Of what the points fill (sample.h): 1, 2 or 3, which it is taken for where counts are exact. */
+int fmm_estimate_dimension(const fmm_estimate *estimate);
 void fmm_estimate_destroy(fmm_estimate **estimate);
 #endif

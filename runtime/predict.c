@@ -81,6 +81,7 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
                             .threads = p.threads, .device_memory_bytes = (double)options->device_memory_cap, .estimate = estimate_counts};
   fmm_choose_precisions(options, search.cancels, search.steps, &what.precisions);
   FMM_TRY(create_estimate(&context.estimate, points, own_threads(threads)));
+  what.dimension = fmm_estimate_dimension(context.estimate);
   fmm_status status = forecast(&what, &context, &search, &p);
   fmm_estimate_destroy(&context.estimate);
   if (status == FMM_OK) *predicted = p;

@@ -1,10 +1,12 @@
-/* The tuner: leaf size q and root scale s with the smallest predicted makespan, from few estimates of counts (each costs as much as
- * making lists). A uniform tree changes with q in factors of 8 only, while s between 1 and 2 makes the number of boxes an edge nearly
- * continuous; on other points q acts smoothly and s little. So: walk q by factors of 2 at s = 1 until it gets no better, then try three scales
- * and the neighbours of the best, then refine q by factors of sqrt 2 at the best scale. Where 2 q gave the same tree as q, boxes of larger scales would be
- * split at q but not at 4 q: then scales are walked up at 4 q, and, if that gained nothing, down at q.
+/* The tuner: leaf size q and root scale s with the smallest predicted makespan, from few estimates of counts (each costs as much as making lists).
+ * The first estimates tell where to look. Of sums of a n + b / n, n points a leaf, pairs and boxes, the least is where both are equal, so from the seconds of U and V at n it is
+ * at n sqrt(V / U); what else grows with boxes counts as V once more. Where a phase list is on another device, so that both are as long at best, the same holds for all that V's device does.
+ *   - Evenly filled boxes (uniform points, spheres), told by leaves that do not halve where q doubles: the tree changes with q in jumps, while s makes the number of boxes an edge nearly
+ *     continuous. s that brings n there follows from the dimension of what the points fill, q somewhat above n. The valley of good trees runs along diagonals, q growing with s, so
+ *     neighbours that way and in s are tried next, as long as they gain, then in q.
+ *   - Other points: q acts smoothly and s little, so q first, then three scales and the neighbours of the best.
  * Where schedules of both devices are about as fast as one another, each is best on a tree of its own, and the smallest over all of them has several valleys: so for each that
- * came near the best the same search is made again. Every pair is estimated once, for all schedules; those that will be asked for whatever the first of them tells, or most likely (the smaller leaf size of the last step), are estimated together. */
+ * came near the best the same search is made again. Every pair is estimated once, for all schedules; those that will be asked for whatever the first of them tells are estimated together. */
 #include <limits.h>
 #include <math.h>
 
@@ -13,31 +15,67 @@
 
 static const double worthwhile = 0.99; /* a gain of 1 % is worth another estimate */
 static const double near_best = 1.5;  /* schedules that get a search of their own */
-enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14, ASKED = 0, GOALS = 1 + FMM_MAX_SCHEDULES };
+static const double room = 1.6;       /* leaf size over the mean of boxes that shall not be split: unequally filled as random points fill them */
+enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14, ASKED = 0, GOALS = 1 + FMM_MAX_SCHEDULES, SCALES = 8, MOST_ROUNDS = 6, MOST_JUMPS = 3 };
+
+/* Leaf size 128 * 2^(half/2), root scale 2^(eighth/8): of 2 and of 1 the tree is the same but for its root, so that eighths go in a circle. */
+typedef struct spot { int half, eighth; } spot;
+
+/* What was found on an estimate: for each goal the makespan and by what to multiply the points a leaf to come to the best, 0 where that cannot be told. */
+typedef struct finding { fmm_tree_options tree; int n_leaves; double seconds[GOALS], factor[GOALS]; } finding;
 
 typedef struct search {
   const fmm_machine *machine;
   const fmm_pair_info *pair;
   const fmm_precision_sets *precisions;
   fmm_schedule_kind kind;
+  int leaf_size, dimension; /* leaf_size, root_scale: nonzero where they are not to be chosen */
+  double root_scale;
   fmm_count_estimate *estimate;
   void *context;
   int most;          /* estimates; the last is kept for the tree of one leaf */
   int n, goal;       /* what is being minimised: what was ASKED for, or the schedules after it one by one */
-  struct { int leaf_size; double root_scale, seconds[GOALS]; } seen[FMM_MAX_ESTIMATES];
+  finding seen[FMM_MAX_ESTIMATES];
   fmm_counts counts[FMM_ESTIMATES_AT_ONCE]; /* of the latest estimates */
   fmm_tuned best[GOALS];
-  struct { int leaf_size; double root_scale, seconds; } at; /* the goal's best since its search began */
+  spot at;           /* the goal's best since its search began, and what was found there */
+  finding found;
 } search;
+
+static fmm_tree_options tree_at(const search *s, spot at) {
+  return (fmm_tree_options){s->leaf_size ? s->leaf_size : (int)lround(FIRST_LEAF_SIZE * exp2(at.half / 2.0)), s->root_scale > 0 ? s->root_scale : exp2(at.eighth / (double)SCALES)};
+}
+
+static int half_of(double leaf_size) {
+  const double least = SMALLEST_LEAF, most = LARGEST_LEAF;
+  return (int)lround(2 * log2(fmin(fmax(leaf_size, least), most) / FIRST_LEAF_SIZE));
+}
 
 static fmm_status price(const search *s, const fmm_cost_table *costs, fmm_tuned *tuned) {
   return fmm_schedule_choose(costs, s->precisions, s->kind, &tuned->assignment, &tuned->makespan);
 }
 
+static double seconds_of(const fmm_cost_table *costs, const fmm_assignment *a, fmm_phase phase, fmm_device device) {
+  return costs->total[phase][device][fmm_precision_index(a->precision[phase])].seconds;
+}
+
+/* By what to multiply the points a leaf, so that U and what grows with the number of boxes are equal. */
+static double factor_of(const fmm_cost_table *costs, const fmm_assignment *a) {
+  const fmm_device u = a->gpu_fraction[FMM_PHASE_ULIST] > 0.5 ? FMM_DEVICE_GPU : FMM_DEVICE_CPU, v = a->gpu_fraction[FMM_PHASE_VLIST] > 0.5 ? FMM_DEVICE_GPU : FMM_DEVICE_CPU;
+  const double near = seconds_of(costs, a, FMM_PHASE_ULIST, u);
+  double far = seconds_of(costs, a, FMM_PHASE_VLIST, v);
+  if (u == v) far *= 2;
+  else
+    for (int phase = FMM_PHASE_UP; phase <= FMM_PHASE_DOWN; phase += FMM_PHASE_DOWN - FMM_PHASE_UP)
+      if ((a->gpu_fraction[phase] > 0.5) == (v == FMM_DEVICE_GPU)) far += seconds_of(costs, a, (fmm_phase)phase, v);
+  return near > 0 && far > 0 && near < INFINITY && far < INFINITY ? sqrt(far / near) : 0;
+}
+
 /* The latest candidate for this goal. */
-static void keep(search *s, int goal, const fmm_tuned *candidate) {
+static void keep(search *s, int goal, const fmm_cost_table *costs, const fmm_tuned *candidate) {
   const double seconds = candidate->makespan.seconds;
   s->seen[s->n].seconds[goal] = seconds;
+  s->seen[s->n].factor[goal] = seconds < INFINITY ? factor_of(costs, &candidate->assignment) : 0;
   if (s->n == 0 || seconds < s->best[goal].makespan.seconds) s->best[goal] = *candidate;
 }
 
@@ -48,13 +86,13 @@ static void keep_each_schedule(search *s, const fmm_cost_table *costs, fmm_tuned
     const int runs = i < n && outcome[i].makespan.feasible;
     if (runs) candidate->assignment = outcome[i].assignment, candidate->makespan = outcome[i].makespan;
     else candidate->makespan.seconds = INFINITY;
-    keep(s, ASKED + 1 + i, candidate);
+    keep(s, ASKED + 1 + i, costs, candidate);
   }
 }
 
-static int find_seen(const search *s, int leaf_size, double root_scale) {
+static int find_seen(const search *s, const fmm_tree_options *tree) {
   int i = 0;
-  while (i < s->n && (s->seen[i].leaf_size != leaf_size || s->seen[i].root_scale != root_scale)) i++;
+  while (i < s->n && (s->seen[i].tree.leaf_size != tree->leaf_size || s->seen[i].tree.root_scale != tree->root_scale)) i++;
   return i;
 }
 
@@ -63,8 +101,8 @@ static fmm_status see(search *s, const fmm_tree_options *choice, const fmm_count
   fmm_cost_table costs;
   fmm_cost_table_make(s->machine, counts, s->pair, &costs);
   FMM_TRY(price(s, &costs, &candidate));
-  s->seen[s->n].leaf_size = choice->leaf_size, s->seen[s->n].root_scale = choice->root_scale;
-  keep(s, ASKED, &candidate);
+  s->seen[s->n].tree = *choice, s->seen[s->n].n_leaves = counts->n_leaves;
+  keep(s, ASKED, &costs, &candidate);
   if (s->kind == FMM_SCHEDULE_AUTO) keep_each_schedule(s, &costs, &candidate);
   s->n++;
   return FMM_OK;
@@ -75,89 +113,110 @@ static fmm_status look_at(search *s, int n, const fmm_tree_options *choice) {
   fmm_tree_options fresh[FMM_ESTIMATES_AT_ONCE];
   int n_fresh = 0;
   for (int i = 0; i < n && s->n + n_fresh < s->most; i++)
-    if (find_seen(s, choice[i].leaf_size, choice[i].root_scale) == s->n) fresh[n_fresh++] = choice[i];
+    if (find_seen(s, &choice[i]) == s->n) fresh[n_fresh++] = choice[i];
   if (!n_fresh) return FMM_OK;
   FMM_TRY(s->estimate(s->context, n_fresh, fresh, s->counts));
   for (int i = 0; i < n_fresh; i++) FMM_TRY(see(s, &fresh[i], &s->counts[i]));
   return FMM_OK;
 }
 
-/* *seconds of this candidate, estimated unless seen; INFINITY when no estimate is left. Keeps the best. */
-static fmm_status try_candidate(search *s, int leaf_size, double root_scale, double *seconds) {
-  *seconds = INFINITY;
-  FMM_TRY(look_at(s, 1, &(fmm_tree_options){leaf_size, root_scale}));
-  const int i = find_seen(s, leaf_size, root_scale);
-  if (i == s->n) return FMM_OK;
-  *seconds = s->seen[i].seconds[s->goal];
-  if (*seconds < s->at.seconds) s->at.leaf_size = leaf_size, s->at.root_scale = root_scale, s->at.seconds = *seconds;
-  return FMM_OK;
-}
-
-/* From the best leaf size by a factor, as long as it gets better by something worthwhile. */
-static fmm_status walk(search *s, double factor, double root_scale) {
-  double here = s->at.seconds, next;
-  for (double q = s->at.leaf_size * factor; q >= SMALLEST_LEAF && q <= LARGEST_LEAF; q *= factor) {
-    FMM_TRY(try_candidate(s, (int)lround(q), root_scale, &next));
-    if (!(next < worthwhile * here)) break;
-    here = next;
+/* Estimates these spots unless seen, and goes to the best of them if it is better. Those that cannot be, or for which no estimate is left, are passed over. */
+static fmm_status try_spots(search *s, int n, const spot *spots) {
+  fmm_tree_options tree[FMM_ESTIMATES_AT_ONCE];
+  spot valid[FMM_ESTIMATES_AT_ONCE];
+  int n_valid = 0;
+  for (int i = 0; i < n; i++) {
+    const spot there = {spots[i].half, (spots[i].eighth % SCALES + SCALES) % SCALES};
+    const fmm_tree_options t = tree_at(s, there);
+    int known = 0;
+    for (int k = 0; k < n_valid; k++) known |= tree[k].leaf_size == t.leaf_size && tree[k].root_scale == t.root_scale;
+    if (known || (!s->leaf_size && (t.leaf_size < SMALLEST_LEAF || t.leaf_size > LARGEST_LEAF))) continue;
+    tree[n_valid] = t, valid[n_valid++] = there;
+  }
+  FMM_TRY(look_at(s, n_valid, tree));
+  for (int i = 0; i < n_valid; i++) {
+    const int k = find_seen(s, &tree[i]);
+    if (k < s->n && s->seen[k].seconds[s->goal] < s->found.seconds[s->goal]) s->found = s->seen[k], s->at = valid[i];
   }
   return FMM_OK;
 }
 
-static fmm_status search_leaf_sizes(search *s, double root_scale) {
-  double seconds;
-  FMM_TRY(look_at(s, 2, (const fmm_tree_options[]){{FIRST_LEAF_SIZE, root_scale}, {2 * FIRST_LEAF_SIZE, root_scale}}));
-  FMM_TRY(try_candidate(s, FIRST_LEAF_SIZE, root_scale, &seconds));
-  FMM_TRY(walk(s, 2, root_scale));
-  if (s->at.leaf_size == FIRST_LEAF_SIZE) FMM_TRY(walk(s, 0.5, root_scale));
+/* Goes on to the best neighbour as long as that gains. */
+static fmm_status climb(search *s, int n, const spot *moves, int rounds) {
+  for (int round = 0; round < rounds; round++) {
+    const double here = s->found.seconds[s->goal];
+    spot next[FMM_ESTIMATES_AT_ONCE];
+    for (int i = 0; i < n; i++) next[i] = (spot){s->at.half + moves[i].half, s->at.eighth + moves[i].eighth};
+    FMM_TRY(try_spots(s, n, next));
+    if (!(s->found.seconds[s->goal] < worthwhile * here)) break;
+  }
   return FMM_OK;
 }
 
-/* Whether twice the best leaf size was found to take the same time, as the same tree does. */
-static int is_flat_above_best(const search *s) {
-  for (int i = 0; i < s->n; i++)
-    if (s->seen[i].leaf_size == 2 * s->at.leaf_size && s->seen[i].root_scale == s->at.root_scale && fabs(s->seen[i].seconds[s->goal] - s->at.seconds) <= 1e-3 * s->at.seconds) return 1;
-  return 0;
+static const spot sizes[] = {{1, 0}, {-1, 0}}, far_sizes[] = {{2, 0}, {-2, 0}}, scales[] = {{0, 1}, {0, -1}}, valley[] = {{1, 1}, {-1, -1}, {0, 1}, {0, -1}};
+
+static double points_a_leaf(const search *s) {
+  const fmm_counts *c = &s->counts[0];
+  return (double)(c->n_sources > c->n_targets ? c->n_sources : c->n_targets) / fmax(1, s->found.n_leaves);
 }
 
-typedef struct scale { int leaf_size, eighth; double seconds; } scale; /* 2^(eighth/8) */
-
-static double scale_of(int eighth) { return exp2(eighth / 8.0); }
-
-static fmm_status try_scale(search *s, int leaf_size, int eighth, scale *best) {
-  double seconds;
-  FMM_TRY(try_candidate(s, leaf_size, scale_of(eighth), &seconds));
-  if (seconds < best->seconds) *best = (scale){leaf_size, eighth, seconds};
-  return FMM_OK;
+/* Where evenly filled boxes have as many points as is best: by the root scale. */
+static spot best_scale(const search *s) {
+  const double factor = s->found.factor[s->goal];
+  return (spot){half_of(room * factor * points_a_leaf(s)), s->at.eighth + (int)lround(SCALES * log2(factor) / s->dimension)};
 }
 
-/* Larger scales of the same boxes, from the smallest on, as long as it gets better; if none was, smaller boxes, which fill from the largest scale on. */
-static fmm_status walk_scales(search *s, int leaf_size, scale *best) {
-  *best = (scale){4 * leaf_size, 0, s->at.seconds};
-  for (int eighth = 2; eighth <= 6 && best->eighth == eighth - 2; eighth += 2) FMM_TRY(try_scale(s, 4 * leaf_size, eighth, best));
-  if (best->eighth > 0) return FMM_OK;
-  for (int eighth = 6; eighth >= 2 && (best->eighth == (eighth + 2) % 8); eighth -= 2) FMM_TRY(try_scale(s, leaf_size, eighth, best));
-  return FMM_OK;
+static spot best_size(const search *s) { return (spot){half_of(tree_at(s, s->at).leaf_size * s->found.factor[s->goal]), s->at.eighth}; }
+
+/* To where the latest finding says that it is best, as long as that gains. */
+static fmm_status jump(search *s, spot (*best)(const search *)) {
+  for (int k = 0; k < MOST_JUMPS && s->found.factor[s->goal] > 0; k++) {
+    const spot from = s->at, to = best(s);
+    FMM_TRY(try_spots(s, 1, &to));
+    if (s->at.half == from.half && s->at.eighth == from.eighth) break;
+  }
+  return s->found.factor[s->goal] > 0 ? FMM_OK : climb(s, 2, far_sizes, MOST_ROUNDS);
+}
+
+/* Whether twice the leaf size has about half of the leaves, as where points scatter over boxes of all sizes. */
+static int is_smooth(const search *s) {
+  const fmm_tree_options once = tree_at(s, (spot){0, 0}), twice = tree_at(s, (spot){2, 0});
+  const int i = find_seen(s, &once), k = find_seen(s, &twice);
+  return i < s->n && k < s->n && fabs(log2((double)s->seen[i].n_leaves / fmax(1, s->seen[k].n_leaves)) - 1) <= 0.35;
 }
 
 /* Three scales a quarter of the range apart, then the neighbours of the best of them. */
-static fmm_status search_scales(search *s) {
-  const int leaf_size = s->at.leaf_size;
-  scale best = {.seconds = INFINITY};
-  if (is_flat_above_best(s)) FMM_TRY(walk_scales(s, leaf_size, &best));
-  else {
-    FMM_TRY(look_at(s, 3, (const fmm_tree_options[]){{leaf_size, scale_of(2)}, {leaf_size, scale_of(4)}, {leaf_size, scale_of(6)}}));
-    for (int eighth = 2; eighth <= 6; eighth += 2) FMM_TRY(try_scale(s, leaf_size, eighth, &best));
-  }
-  scale ignored = best;
-  const int below = (best.eighth + 7) % 8, above = best.eighth + 1, leaf_below = best.eighth ? best.leaf_size : leaf_size;
-  FMM_TRY(look_at(s, 2, (const fmm_tree_options[]){{leaf_below, scale_of(below)}, {best.leaf_size, scale_of(above)}}));
-  FMM_TRY(try_scale(s, leaf_below, below, &ignored));
-  return try_scale(s, best.leaf_size, above, &ignored);
+static fmm_status search_scales(search *s, int n, const spot *moves) {
+  const int half = s->at.half;
+  FMM_TRY(try_spots(s, 3, (const spot[]){{half, 2}, {half, 4}, {half, 6}}));
+  return climb(s, n, moves, 1);
+}
+
+static fmm_status search_smooth(search *s) {
+  FMM_TRY(jump(s, best_size));
+  FMM_TRY(climb(s, 2, sizes, MOST_ROUNDS));
+  if (s->root_scale > 0) return FMM_OK;
+  FMM_TRY(search_scales(s, 4, valley));
+  return climb(s, 2, sizes, 1);
+}
+
+static fmm_status search_even(search *s) {
+  FMM_TRY(jump(s, best_scale));
+  FMM_TRY(climb(s, 4, valley, MOST_ROUNDS));
+  FMM_TRY(climb(s, 2, sizes, 2));
+  return climb(s, 4, valley, MOST_ROUNDS);
+}
+
+static fmm_status search_for(search *s, int goal) {
+  s->goal = goal, s->at = (spot){0, 0}, s->found = (finding){.n_leaves = 1};
+  s->found.seconds[goal] = INFINITY;
+  FMM_TRY(try_spots(s, s->leaf_size ? 1 : 2, (const spot[]){{0, 0}, {2, 0}}));
+  if (s->leaf_size) return s->root_scale > 0 ? FMM_OK : search_scales(s, 2, scales);
+  return s->root_scale > 0 || is_smooth(s) ? search_smooth(s) : search_even(s);
 }
 
 /* One leaf: n x m pairs at once. Estimated only if pairs alone, priced like any other counts, beat the best. */
-static fmm_status try_one_leaf(search *s, double root_scale) {
+static fmm_status try_one_leaf(search *s) {
   const fmm_counts *c = &s->counts[0];
   int64_t larger = c->n_sources > c->n_targets ? c->n_sources : c->n_targets;
   if (larger < 1 || larger > INT_MAX) return FMM_OK;
@@ -169,42 +228,25 @@ static fmm_status try_one_leaf(search *s, double root_scale) {
   fmm_counts_add_up(&direct);
   fmm_tuned candidate;
   fmm_cost_table costs;
-  double seconds;
   fmm_cost_table_make(s->machine, &direct, s->pair, &costs);
   FMM_TRY(price(s, &costs, &candidate));
   if (!(candidate.makespan.seconds < s->best[ASKED].makespan.seconds)) return FMM_OK;
   s->most = FMM_MAX_ESTIMATES;
-  return try_candidate(s, (int)larger, root_scale, &seconds);
-}
-
-/* By factors of sqrt 2 at the best scale, upwards, then downwards from the best. */
-static fmm_status refine_leaf_size(search *s) {
-  const double larger = s->at.leaf_size * M_SQRT2, smaller = s->at.leaf_size * M_SQRT1_2, root_scale = s->at.root_scale;
-  if (smaller >= SMALLEST_LEAF && larger <= LARGEST_LEAF) FMM_TRY(look_at(s, 2, (const fmm_tree_options[]){{(int)lround(larger), root_scale}, {(int)lround(smaller), root_scale}}));
-  FMM_TRY(walk(s, M_SQRT2, root_scale));
-  return walk(s, M_SQRT1_2, s->at.root_scale);
-}
-
-static fmm_status search_for(search *s, int goal, int leaf_size, double root_scale) {
-  double first_scale = root_scale > 0 ? root_scale : 1, seconds;
-  s->goal = goal, s->at.leaf_size = leaf_size > 0 ? leaf_size : FIRST_LEAF_SIZE, s->at.root_scale = first_scale, s->at.seconds = INFINITY;
-  if (leaf_size > 0) FMM_TRY(try_candidate(s, leaf_size, first_scale, &seconds));
-  else FMM_TRY(search_leaf_sizes(s, first_scale));
-  if (!(root_scale > 0)) FMM_TRY(search_scales(s));
-  return leaf_size > 0 ? FMM_OK : refine_leaf_size(s);
+  return look_at(s, 1, &(fmm_tree_options){(int)larger, tree_at(s, (spot){0, 0}).root_scale});
 }
 
 /* Whether a schedule came near the best. The best one too: the search over all may have left its valley. */
 static int is_near(const search *s, int goal) { return s->best[goal].makespan.seconds < near_best * s->best[ASKED].makespan.seconds; }
 
 fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision_sets *precisions, fmm_schedule_kind kind, int leaf_size,
-                    double root_scale, fmm_count_estimate *estimate, void *context, fmm_tuned *best) {
-  search s = {.machine = machine, .pair = pair, .precisions = precisions, .kind = kind, .estimate = estimate, .context = context, .most = FMM_MAX_ESTIMATES - 1};
-  FMM_TRY(search_for(&s, ASKED, leaf_size, root_scale));
+                    double root_scale, int dimension, fmm_count_estimate *estimate, void *context, fmm_tuned *best) {
+  search s = {.machine = machine, .pair = pair, .precisions = precisions, .kind = kind, .leaf_size = leaf_size > 0 ? leaf_size : 0, .root_scale = root_scale,
+              .dimension = dimension, .estimate = estimate, .context = context, .most = FMM_MAX_ESTIMATES - 1};
+  FMM_TRY(search_for(&s, ASKED));
   for (int goal = ASKED + 1; kind == FMM_SCHEDULE_AUTO && goal < GOALS; goal++)
-    if (is_near(&s, goal)) FMM_TRY(search_for(&s, goal, leaf_size, root_scale));
+    if (is_near(&s, goal)) FMM_TRY(search_for(&s, goal));
   s.goal = ASKED;
-  if (leaf_size <= 0) FMM_TRY(try_one_leaf(&s, root_scale > 0 ? root_scale : 1));
+  if (leaf_size <= 0) FMM_TRY(try_one_leaf(&s));
   s.best[ASKED].n_estimates = s.n;
   *best = s.best[ASKED];
   return FMM_OK;

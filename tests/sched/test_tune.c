@@ -56,13 +56,13 @@ static void the_best_is_close_to_a_scan_of_everything(void **state) {
       uniform u = {.n = n};
       fmm_tuned best;
       double scan = INFINITY;
-      assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+      assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
       assert_true(u.calls <= FMM_MAX_ESTIMATES && best.n_estimates == u.calls);
       calls += u.calls, runs++;
       for (double q = 16; q < 4096; q *= 1.1)
         for (double s = 1; s < 2; s *= 1.02) scan = fmin(scan, seconds_of(&m, n, (int)q, s));
-      /* scales are tried by factors of 1.12, so pairs of a leaf by 1.41: at worst about a sixth off */
-      if (!(best.makespan.seconds <= 1.2 * scan)) fail_msg("%s, %g points: %g s, a scan finds %g", machines[i], n, best.makespan.seconds, scan);
+      /* scales are tried by factors of 1.09, so pairs of a leaf by 1.3: at worst an eighth off */
+      if (!(best.makespan.seconds <= 1.08 * scan)) fail_msg("%s, %g points: %g s, a scan finds %g", machines[i], n, best.makespan.seconds, scan);
       assert_true(best.makespan.seconds == seconds_of(&m, n, best.leaf_size, best.root_scale));
     }
   assert_true(calls <= 12 * runs); /* the cost of set-up */
@@ -79,10 +79,10 @@ static void what_is_chosen_is_as_good_as_the_best_schedule_by_name(void **state)
         uniform u = {.n = n, .order = order};
         fmm_tuned best, named;
         double least = INFINITY;
-        assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+        assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
         for (int k = 0; fmm_schedules[k]; k++) {
           uniform own = {.n = n, .order = order};
-          if (fmm_tune(&m, &fmm_info_laplace, &precisions, fmm_schedules[k]->kind, 0, 0, estimate, &own, &named) == FMM_OK) least = fmin(least, named.makespan.seconds);
+          if (fmm_tune(&m, &fmm_info_laplace, &precisions, fmm_schedules[k]->kind, 0, 0, 3, estimate, &own, &named) == FMM_OK) least = fmin(least, named.makespan.seconds);
         }
         if (!(best.makespan.seconds <= 1.001 * least)) fail_msg("%s, order %d, %g points: %g s, a schedule by name finds %g", machines[i], order, n, best.makespan.seconds, least);
       }
@@ -95,38 +95,77 @@ static void a_scale_helps_where_boxes_come_in_factors_of_eight(void **state) {
   for (double n = 5e5; n < 4e6; n *= 1.4) {
     uniform u = {.n = n}, fixed = u;
     fmm_tuned best, unscaled;
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 1, estimate, &fixed, &unscaled));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 1, 3, estimate, &fixed, &unscaled));
     assert_true(unscaled.root_scale == 1 && best.makespan.seconds <= unscaled.makespan.seconds);
     gain = fmax(gain, unscaled.makespan.seconds / best.makespan.seconds);
   }
   assert_true(gain > 1.2);
 }
 
-/* Where q and 2 q give the same tree the best scale is reached by a walk: at 4 q up from 1 (boxes not split though they hold more), or at q down from 2
- * (boxes just split). Three scales at q, as elsewhere, leave 4 to 16 % here. Where neither walk begins, scales between are missed: 11 % at 19,400 points. */
-static void scales_are_walked_where_twice_the_leaf_size_gives_the_same_tree(void **state) {
-  const struct { double n; int up; } cases[] = {{54000, 0}, {212000, 1}, {236000, 1}, {352000, 0}, {1630000, 1}, {2757000, 0}, {13100000, 1}};
+/* Where q and 2 q give the same tree the best scale is some way off, with larger boxes or with smaller ones: three scales at q, as elsewhere, leave 4 to 16 % here. */
+static void the_best_scale_is_found_where_twice_the_leaf_size_gives_the_same_tree(void **state) {
+  const double cases[] = {54000, 212000, 236000, 352000, 1630000, 2757000, 13100000};
   fmm_machine m = recorded_machine("h200-8-of-132");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    uniform u = {.n = cases[i].n};
+    uniform u = {.n = cases[i]};
     fmm_tuned best;
     double scan = INFINITY;
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
     for (double q = 16; q < 4096; q *= M_SQRT2)
       for (int eighth = 0; eighth < 8; eighth++) scan = fmin(scan, seconds_of(&m, u.n, (int)q, exp2(eighth / 8.0)));
-    if (!(best.makespan.seconds <= 1.02 * scan)) fail_msg("%g points: %g s, a scan finds %g", u.n, best.makespan.seconds, scan);
-    assert_true(cases[i].up ? best.leaf_size > 128 && best.root_scale < 1.5 : best.leaf_size == 128 && best.root_scale > 1.5);
+    if (!(best.makespan.seconds <= 1.002 * scan)) fail_msg("%g points: %g s, a scan finds %g", u.n, best.makespan.seconds, scan);
   }
+}
+
+typedef struct real { fmm_estimate *estimate; fmm_count_case what; } real;
+
+static fmm_status estimate_real(void *context, int n, const fmm_tree_options *choice, fmm_counts *counts) {
+  const real *r = context;
+  return fmm_estimate_counts(r->estimate, n, choice, &r->what, counts);
+}
+
+/* Real points, few enough for exact counts: boxes are unequally full, so leaf size and scale depend on one another in ways that equal boxes do not show. A search
+ * of leaf size, scale and leaf size in turn from 128 points and scale 1 loses up to 12 % to the best of these, 1.1 on average. */
+static void the_best_of_real_points_is_close_to_a_scan(void **state) {
+  const char *names[] = {"uniform", "ellipsoid", "sphere", "plummer"};
+  fmm_machine m = recorded_machine("cpu-2-cores");
+  double sum = 0;
+  int runs = 0;
+  for (int i = 0; i < 4; i++)
+    for (int64_t n = 18000; n <= FMM_ESTIMATE_EXACT; n += 7000)
+      for (int order = 4; order <= 10; order += 3) {
+        real r = {.what = {.pair = &fmm_info_laplace, .order = order, .n_columns = 1}};
+        fmm_tuned best;
+        double scan = INFINITY;
+        assert_ok(fmm_estimate_create_named(&r.estimate, names[i], n, 2));
+        assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_CPU, 0, 0, fmm_estimate_dimension(r.estimate), estimate_real, &r, &best));
+        for (int half = -3; half <= 6; half++)
+          for (int eighth = 0; eighth < 8; eighth++) {
+            fmm_tree_options choice = {(int)lround(128 * exp2(half / 2.0)), exp2(eighth / 8.0)};
+            fmm_counts c;
+            fmm_cost_table t;
+            fmm_assignment a;
+            fmm_makespan makespan;
+            assert_ok(estimate_real(&r, 1, &choice, &c));
+            fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+            assert_ok(fmm_schedule_choose(&t, &precisions, FMM_SCHEDULE_CPU, &a, &makespan));
+            scan = fmin(scan, makespan.seconds);
+          }
+        fmm_estimate_destroy(&r.estimate);
+        if (!(best.makespan.seconds <= 1.09 * scan)) fail_msg("%s, %lld points, order %d: %g s, a scan finds %g", names[i], (long long)n, order, best.makespan.seconds, scan);
+        sum += best.makespan.seconds / scan - 1, runs++;
+      }
+  if (!(sum <= 0.01 * runs)) fail_msg("%g above the scan on average", sum / runs);
 }
 
 static void what_is_asked_for_is_kept(void **state) {
   fmm_machine m = recorded_machine("cpu-2-cores");
   uniform u = {.n = 1e6}, one = u;
   fmm_tuned best;
-  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 77, 0, estimate, &u, &best));
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 77, 0, 3, estimate, &u, &best));
   assert_int_equal(best.leaf_size, 77);
-  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 77, 1.5, estimate, &one, &best));
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 77, 1.5, 3, estimate, &one, &best));
   assert_int_equal(one.calls, 1);
   assert_true(best.leaf_size == 77 && best.root_scale == 1.5);
 }
@@ -137,7 +176,7 @@ static void few_points_are_summed_directly(void **state) {
   for (double n = 1; n < 9000; n *= 5) {
     uniform u = {.n = n};
     fmm_tuned best;
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
     assert_true(best.makespan.seconds <= seconds_of(&m, n, (int)n, 1) * (1 + 1e-12));
     if (n < 3000) assert_true(best.makespan.device_busy_s[FMM_DEVICE_CPU] == 0 || best.makespan.device_busy_s[FMM_DEVICE_GPU] == 0);
   }
@@ -147,7 +186,7 @@ static void no_points_are_no_trouble(void **state) {
   fmm_machine m = recorded_machine("cpu-2-cores");
   uniform u = {.n = 0};
   fmm_tuned best;
-  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best));
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
   assert_true(best.leaf_size > 0 && best.makespan.seconds < 1e-3);
 }
 
@@ -155,8 +194,8 @@ static void errors_are_passed_on(void **state) {
   fmm_machine m = recorded_machine("cpu-2-cores");
   uniform u = {.n = 1e6, .fail = FMM_ERR_MEMORY}, ok = {.n = 1e6};
   fmm_tuned best = {.leaf_size = -1};
-  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, estimate, &u, &best), FMM_ERR_MEMORY);
-  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_HYBRID1, 0, 0, estimate, &ok, &best), FMM_ERR_DEVICE);
+  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best), FMM_ERR_MEMORY);
+  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_HYBRID1, 0, 0, 3, estimate, &ok, &best), FMM_ERR_DEVICE);
   assert_int_equal(best.leaf_size, -1);
 }
 
@@ -164,7 +203,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_best_is_close_to_a_scan_of_everything),
                                      cmocka_unit_test(what_is_chosen_is_as_good_as_the_best_schedule_by_name),
                                      cmocka_unit_test(a_scale_helps_where_boxes_come_in_factors_of_eight),
-                                     cmocka_unit_test(scales_are_walked_where_twice_the_leaf_size_gives_the_same_tree),
+                                     cmocka_unit_test(the_best_scale_is_found_where_twice_the_leaf_size_gives_the_same_tree),
+                                     cmocka_unit_test(the_best_of_real_points_is_close_to_a_scan),
                                      cmocka_unit_test(what_is_asked_for_is_kept),
                                      cmocka_unit_test(few_points_are_summed_directly),
                                      cmocka_unit_test(no_points_are_no_trouble),
