@@ -50,7 +50,7 @@ static void add_rates(writer *w, const fmm_device_rates *d, int is_gpu) {
 
 static void add_constants(writer *w, const fmm_device_rates *d) {
   static const char *const precisions[FMM_N_PRECISIONS] = {"double", "single"};
-  add(w, "\n  %-6s %-9s %9s %7s %12s %10s %11s %12s %9s   %-28s %5s %9s\n", "phase", "precision", "constant", "other", "ns an entry", "ns a KiB", "us a level", "ns an unknown", "gradient",
+  add(w, "\n  %-6s %-9s %9s %7s %12s %10s %11s %12s %9s %16s   %-28s %5s %9s\n", "phase", "precision", "constant", "other", "ns an entry", "ns a KiB", "us a level", "ns an unknown", "gradient", "other accuracies",
       "error on held-out runs", "fit", "held out");
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int k = 0; k < FMM_N_PRECISIONS; k++) {
@@ -59,9 +59,11 @@ static void add_constants(writer *w, const fmm_device_rates *d) {
       add(w, "  %-6s %-9s ", fmm_phase_names[phase], precisions[k]);
       if (!(c->value > 0)) add(w, "%9s\n", "not measured");
       else {
-        char other[16] = "-"; /* as the constant, or the phase has no such part */
+        char other[16] = "-", accuracies[32] = "-"; /* as the constant, or the phase has no such part */
+        if (k && c->coarse > 0) snprintf(accuracies, sizeof accuracies, "%.2f", c->coarse);
+        else if (!k && c->near > 0 && c->full > 0) snprintf(accuracies, sizeof accuracies, "%.2f, %.2f", c->near, c->full);
         if (c->other > 0) snprintf(other, sizeof other, "%.2f", c->other);
-        add(w, "%9.2f %7s %12.1f %10.1f %11.1f %13.1f %9.2f   ", c->value, other, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s, 1e9 * c->chain_s, gradient);
+        add(w, "%9.2f %7s %12.1f %10.1f %11.1f %13.1f %9.2f %16s   ", c->value, other, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s, 1e9 * c->chain_s, gradient, accuracies);
         if (!c->n_fit) add(w, "not fitted\n");
         else add(w, "median %4.1f %%, 90th %5.1f %% %6d %9d\n", 100 * c->median_error, 100 * c->p90_error, c->n_fit, c->n_held_out);
       }

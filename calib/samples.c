@@ -23,12 +23,12 @@ void fmm_samples_free(fmm_samples *samples) {
   *samples = (fmm_samples){0};
 }
 
-/* The samples of one phase and precision, into one[]; how many. */
-static int select_samples(const fmm_samples *samples, fmm_device device, int phase, int precision, int gradient, fmm_sample *one) {
+/* The samples of one phase, precision and kind, into one[]; how many. */
+static int select_samples(const fmm_samples *samples, fmm_device device, int phase, int precision, fmm_sweep_kind kind, fmm_sample *one) {
   int n = 0;
   for (int i = 0; i < samples->n; i++) {
     const fmm_sweep_sample *s = &samples->sample[i];
-    if ((int)s->phase == phase && s->device == device && s->precision == precision && s->gradient == gradient) one[n++] = s->sample;
+    if ((int)s->phase == phase && s->device == device && s->precision == precision && s->kind == kind) one[n++] = s->sample;
   }
   return n;
 }
@@ -36,8 +36,10 @@ static int select_samples(const fmm_samples *samples, fmm_device device, int pha
 /* one: room for all samples. Nothing to fit is no failure. */
 static fmm_status fit_cell(const fmm_samples *samples, fmm_device device, int phase, int precision, fmm_sample *one, fmm_constant *constant) {
   fmm_constant fitted = {0};
-  fmm_status status = fmm_fit_constant(select_samples(samples, device, phase, precision, 0, one), one, &fitted);
-  if (status == FMM_OK && fmm_phase_makes_results[phase]) status = fmm_fit_gradient(select_samples(samples, device, phase, precision, 1, one), one, &fitted);
+  double *const factors[FMM_N_SWEEP_KINDS] = {[FMM_SWEEP_GRADIENT] = fmm_phase_makes_results[phase] ? &fitted.gradient : NULL, [FMM_SWEEP_COARSE] = &fitted.coarse, [FMM_SWEEP_NEAR] = &fitted.near, [FMM_SWEEP_FULL] = &fitted.full};
+  fmm_status status = fmm_fit_constant(select_samples(samples, device, phase, precision, FMM_SWEEP_USUAL, one), one, &fitted);
+  for (int kind = 0; kind < FMM_N_SWEEP_KINDS && phase != FMM_PHASE_VLIST && status == FMM_OK; kind++) /* V has no sums over points */
+    if (factors[kind]) status = fmm_fit_factor(select_samples(samples, device, phase, precision, (fmm_sweep_kind)kind, one), one, &fitted, factors[kind]);
   if (status != FMM_OK && status != FMM_ERR_ARGUMENT) return status;
   *constant = status == FMM_OK ? fitted : (fmm_constant){0};
   return FMM_OK;

@@ -11,15 +11,21 @@
 
 enum { FEWEST_CASES = 3, REPEATS = 7, SEED = 1 };
 
-static fmm_options options_of(const fmm_sweep_case *c, const fmm_machine *rates, fmm_device device, int threads, fmm_precision precision, int gradient) {
+/* Pairs of the default accuracy in double, single where single serves, or others. */
+static double tolerance_of(fmm_precision precision, fmm_sweep_kind kind) {
+  static const double others[FMM_N_SWEEP_KINDS] = {[FMM_SWEEP_COARSE] = 1e-3, [FMM_SWEEP_NEAR] = 1e-9, [FMM_SWEEP_FULL] = 1e-12};
+  return others[kind] > 0 ? others[kind] : precision == FMM_PRECISION_DOUBLE ? 1e-6 : 1e-4;
+}
+
+static fmm_options options_of(const fmm_sweep_case *c, const fmm_machine *rates, fmm_device device, int threads, fmm_precision precision, fmm_sweep_kind kind) {
   fmm_options o;
   fmm_options_init(&o);
   o.order = c->order;
-  o.gradient = gradient;
+  o.gradient = kind == FMM_SWEEP_GRADIENT;
   o.leaf_size = c->leaf_size;
   o.root_scale = 1;
   o.precision = precision;
-  o.tolerance = precision == FMM_PRECISION_DOUBLE ? 1e-6 : 1e-4; /* pairs of the default accuracy in double, single where single serves */
+  o.tolerance = tolerance_of(precision, kind);
   o.density_sign = FMM_DENSITY_NONNEGATIVE;
   o.schedule = device == FMM_DEVICE_GPU ? FMM_SCHEDULE_GPU : FMM_SCHEDULE_CPU;
   o.gpu_sms = rates->device[FMM_DEVICE_GPU].units; /* all of them, or the part that is calibrated */
@@ -29,9 +35,9 @@ static fmm_options options_of(const fmm_sweep_case *c, const fmm_machine *rates,
 }
 
 /* What the model sees of one phase of a plan. */
-static fmm_sweep_sample features(const fmm_plan *plan, fmm_phase phase) {
+static fmm_sweep_sample features(const fmm_plan *plan, fmm_phase phase, fmm_sweep_kind kind) {
   const fmm_setup *s = plan->setup;
-  fmm_sweep_sample f = {.phase = phase, .device = s->info.device[phase], .precision = fmm_precision_index(s->state.precision[phase]), .gradient = s->counts.gradient};
+  fmm_sweep_sample f = {.phase = phase, .device = s->info.device[phase], .precision = fmm_precision_index(s->state.precision[phase]), .kind = kind};
   f.work = s->counts.total[fmm_work_on(&s->counts, phase, f.device, f.precision)];
   const fmm_roofline roofline = fmm_phase_roofline(&plan->machine, f.device, plan->pair->info, &s->counts, phase, f.precision);
   f.sample.roofline_s = roofline.seconds, f.sample.other_s = roofline.other_s;
@@ -71,15 +77,15 @@ static fmm_status execute(fmm_plan *plan, const arrays *a, double patience_s, do
 }
 
 /* The median run of every phase that has work becomes a sample, which is what a caller's evaluations take: what threads wait for one another is part of it, and the fastest of a few has less of it. */
-static fmm_status measure(fmm_plan *plan, const arrays *a, double patience_s, int held_out, fmm_samples *samples) {
+static fmm_status measure(fmm_plan *plan, const arrays *a, double patience_s, const fmm_sweep_case *c, fmm_sweep_kind kind, fmm_samples *samples) {
   double seconds[FMM_N_PHASES][REPEATS];
   int n;
   FMM_TRY(execute(plan, a, patience_s, seconds, &n));
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
-    fmm_sweep_sample s = features(plan, (fmm_phase)phase);
+    fmm_sweep_sample s = features(plan, (fmm_phase)phase, kind);
     s.run = samples->n_runs;
     s.sample.seconds = fmm_median_rate(n, seconds[phase]).value;
-    s.sample.held_out = held_out;
+    s.sample.held_out = c->held_out;
     if (s.sample.roofline_s > 0 && s.sample.seconds > 0) FMM_TRY(fmm_samples_add(samples, &s));
   }
   samples->n_runs++;
@@ -89,29 +95,29 @@ static fmm_status measure(fmm_plan *plan, const arrays *a, double patience_s, in
 /* What a sweep runs with: machine, threads, patience with one plan's executions. */
 typedef struct sweep { const fmm_machine *rates; fmm_device device; int threads; double patience_s; fmm_samples *samples; } sweep;
 
-static fmm_status run_options(const sweep *w, const fmm_sweep_case *c, const fmm_options *options, const arrays *a) {
+static fmm_status run_kind(const sweep *w, const fmm_sweep_case *c, fmm_precision precision, fmm_sweep_kind kind, const arrays *a) {
+  const fmm_options options = options_of(c, w->rates, w->device, w->threads, precision, kind);
   fmm_plan *plan = NULL;
-  fmm_status status = fmm_plan_create_with(&plan, options, w->rates);
+  fmm_status status = fmm_plan_create_with(&plan, &options, w->rates);
   if (status == FMM_OK) status = fmm_plan_set_points(plan, c->n_points, a->points, NULL, 0, NULL);
-  if (status == FMM_OK) status = measure(plan, a, w->patience_s, c->held_out, w->samples);
+  if (status == FMM_OK) status = measure(plan, a, w->patience_s, c, kind, w->samples);
   fmm_plan_destroy(&plan);
   return status;
 }
 
 static fmm_status run_case(const sweep *w, const fmm_sweep_case *c) {
-  static const fmm_precision precisions[] = {FMM_PRECISION_DOUBLE, FMM_PRECISION_SINGLE};
+  static const struct { fmm_precision precision; fmm_sweep_kind kind; } runs[] = {
+      {FMM_PRECISION_DOUBLE, FMM_SWEEP_USUAL}, {FMM_PRECISION_SINGLE, FMM_SWEEP_USUAL}, /* of every combination, then of those that measure factors */
+      {FMM_PRECISION_DOUBLE, FMM_SWEEP_GRADIENT}, {FMM_PRECISION_SINGLE, FMM_SWEEP_GRADIENT}, {FMM_PRECISION_SINGLE, FMM_SWEEP_COARSE}, {FMM_PRECISION_DOUBLE, FMM_SWEEP_NEAR}, {FMM_PRECISION_DOUBLE, FMM_SWEEP_FULL}};
+  const int n_runs = c->factors ? sizeof runs / sizeof *runs : 2;
   arrays a = {0};
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(&a.points, 3 * c->n_points, "the points of the sweep"));
   FMM_CHECK(FMM_ALLOCATE(&a.densities, c->n_points, "the densities of the sweep"));
-  FMM_CHECK(FMM_ALLOCATE(&a.results, (c->gradient ? 4 : 1) * c->n_points, "the results of the sweep"));
+  FMM_CHECK(FMM_ALLOCATE(&a.results, (c->factors ? 4 : 1) * c->n_points, "the results of the sweep"));
   FMM_CHECK(fmm_generate_points(c->distribution, c->n_points, SEED, a.points, w->threads));
   FMM_CHECK(fmm_generate_densities("unit", c->n_points, SEED, a.densities, w->threads));
-  for (int gradient = 0; gradient <= c->gradient; gradient++)
-    for (int k = 0; k < 2; k++) {
-      fmm_options options = options_of(c, w->rates, w->device, w->threads, precisions[k], gradient);
-      FMM_CHECK(run_options(w, c, &options, &a));
-    }
+  for (int i = 0; i < n_runs; i++) FMM_CHECK(run_kind(w, c, runs[i].precision, runs[i].kind, &a));
 done:
   FMM_FREE(&a.points);
   FMM_FREE(&a.densities);

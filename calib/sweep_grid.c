@@ -67,7 +67,7 @@ fmm_sweep_case fmm_sweep_case_at(fmm_device device, fmm_effort effort, int threa
   int nn = count_points(g->n_points), nq = count(g->leaf_size), np = count(g->order), n = DISTRIBUTIONS * nn * nq * np;
   int index = (int)((int64_t)position * golden_step(n) % n);
   *total = n;
-  fmm_sweep_case c = {.held_out = is_held_out(position), .gradient = position % 4 == 0};
+  fmm_sweep_case c = {.held_out = is_held_out(position), .factors = position % 4 == 0};
   c.distribution = distributions[index % DISTRIBUTIONS], index /= DISTRIBUTIONS;
   c.order = g->order[index % np], index /= np;
   c.leaf_size = g->leaf_size[index % nq], index /= nq;

@@ -1,4 +1,5 @@
-/* The cost table: roofline of each phase and level on each device, its two parts times their fitted constants, plus entries and launches.
+/* The cost table: roofline of each phase and level on each device, its two parts times their fitted constants, plus entries, all but V's times what gradients and the accuracy of sums
+ * make of it, plus launches.
  * Compute time of pairs follows Choi et al. 2014, eq. 6: the profile has the effective peak of the Laplace pair sum (11 flops in 7 + r
  * instructions) and the multiply-add peak (2 flops an instruction), which give r, the cost of the reciprocal square root; another pair
  * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time. The CPU's U list sums pairs of leaves in both directions at once
@@ -87,9 +88,9 @@ static fmm_constant usable_constant(const fmm_device_rates *d, int phase, int pr
 /* Seconds of a level's work besides launches, and what the hardware allows. */
 typedef struct level_time { double seconds, limit_s; } level_time;
 
-static level_time time_of(const fmm_constant *c, const fmm_work *work, bound b, double gradient, int precision) {
+static level_time time_of(const fmm_constant *c, const fmm_work *work, bound b, double factor, int precision) {
   const double roofline_s = c->value * (b.limit_s - b.other_s + b.tail_s) + fmm_constant_other(c) * b.other_s;
-  return (level_time){gradient * (roofline_s + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.limit_s};
+  return (level_time){factor * (roofline_s + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.limit_s};
 }
 
 /* U on a GPU in single: tiles that are too tight for float are summed in double and one way. Where U in double is summed in both directions its constant was fitted to that, and
@@ -114,10 +115,10 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   fmm_constant c = usable_constant(d, phase, precision);
   fmm_cost cost = {.feasible = 1, .p90_error = c.p90_error};
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
-  double launch_s = d->launch_s.value + c.launch_s + c.chain_s * fmm_phase_unknowns(counts, pair, (fmm_phase)phase), gradient = counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1;
+  double launch_s = d->launch_s.value + c.launch_s + c.chain_s * fmm_phase_unknowns(counts, pair, (fmm_phase)phase), factor = (counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1) * fmm_constant_at(&c, precision, counts->tolerance);
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
     const fmm_work *work = &counts->level[fmm_work_on(counts, (fmm_phase)phase, (fmm_device)device, precision)][level];
-    level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision, 0), gradient, precision);
+    level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision, 0), factor, precision);
     if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && precision && counts->tight_share > 0) t = with_tight_tiles(t, machine, counts, pair, work);
     if (a_level && work->entries > 0) t.seconds += launch_s;
     table->level_s[phase][level][device][precision] = t.seconds;

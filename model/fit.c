@@ -158,17 +158,17 @@ fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *cons
   return FMM_OK;
 }
 
-fmm_status fmm_fit_gradient(int n, const fmm_sample *samples, fmm_constant *constant) {
+fmm_status fmm_fit_factor(int n, const fmm_sample *samples, const fmm_constant *constant, double *factor) {
   double *ratio;
   int count = 0;
-  FMM_TRY(FMM_ALLOCATE(&ratio, n, "the runs with gradients"));
+  FMM_TRY(FMM_ALLOCATE(&ratio, n, "the runs of a kind of their own"));
   for (int i = 0; i < n; i++) {
     const fmm_sample *s = &samples[i];
     double launches = s->launches_s + constant->launch_s * s->launches + constant->chain_s * s->chain, foretold = fmm_fit_predict(constant, s) - launches;
     if (usable(s) && foretold > 0 && launches <= most_launches * s->seconds) ratio[count++] = (s->seconds - launches) / foretold;
   }
   qsort(ratio, (size_t)count, sizeof *ratio, ascending);
-  constant->gradient = count ? (ratio[(count - 1) / 2] + ratio[count / 2]) / 2 : 0;
+  *factor = count ? (ratio[(count - 1) / 2] + ratio[count / 2]) / 2 : 0;
   FMM_FREE(&ratio);
   return FMM_OK;
 }

@@ -24,11 +24,11 @@ static int in_range(double value, double lo, double hi) { return value >= lo && 
 
 static fmm_status check_constant(const char *device, int phase, const fmm_constant *c) {
   if (in_range(c->value, 0, 1e6) && in_range(c->other, 0, 1e6) && in_range(c->entry_s, 0, 1) && in_range(c->byte_s, 0, 1) && in_range(c->launch_s, 0, 10) &&
-      in_range(c->chain_s, 0, 1) && in_range(c->gradient, 0, 1e6) && in_range(c->median_error, 0, 1e6) && in_range(c->p90_error, 0, 1e6) &&
+      in_range(c->chain_s, 0, 1) && in_range(c->gradient, 0, 1e6) && in_range(c->coarse, 0, 1e6) && in_range(c->near, 0, 1e6) && in_range(c->full, 0, 1e6) && in_range(c->median_error, 0, 1e6) && in_range(c->p90_error, 0, 1e6) &&
       c->n_fit >= 0 && c->n_held_out >= 0)
     return FMM_OK;
-  return FMM_FAIL(FMM_ERR_PROFILE, "%s: constant of %s is %g (other %g, %g s an entry, %g a byte, %g a launch, %g a launch and unknown, gradient %g, errors %g and %g); it must be finite and not negative", device, fmm_phase_names[phase],
-                  c->value, c->other, c->entry_s, c->byte_s, c->launch_s, c->chain_s, c->gradient, c->median_error, c->p90_error);
+  return FMM_FAIL(FMM_ERR_PROFILE, "%s: constant of %s is %g (other %g, %g s an entry, %g a byte, %g a launch, %g a launch and unknown, gradient %g, coarse %g, near %g, full %g, errors %g and %g); it must be finite and not negative", device, fmm_phase_names[phase],
+                  c->value, c->other, c->entry_s, c->byte_s, c->launch_s, c->chain_s, c->gradient, c->coarse, c->near, c->full, c->median_error, c->p90_error);
 }
 
 static fmm_status check_device(const fmm_device_rates *d, const char *device, int is_gpu) {

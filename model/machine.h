@@ -5,16 +5,25 @@
 #define FMM_MACHINE_H
 #include "runtime/status.h"
 
-enum { FMM_PROFILE_SCHEMA = 7, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
+enum { FMM_PROFILE_SCHEMA = 8, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
 
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
 /* Fitted per phase, device and precision: seconds = value * main + other * other part + entry_s * entries + byte_s * bytes + (launch + launch_s + chain_s * unknowns) * launches
  * (model/cost.c), main and other being the two parts of the roofline: pairs, of V products; and products of up and down, of V on a GPU transforms (fmm_work). value: 1 is ideal,
  * 0: not measured yet; other: likewise, 0: as value. What the roofline leaves out: overhead of a list entry or box, memory traffic that arithmetic does not hide, overhead of a
  * level, and of a level and unknown (values of a surface), as with these grow the operators that a level reads and what of a level's work is one after the other; 0 where the fit
- * found none. gradient: factor on all but the launches where results have gradients, measured after the fit; 0: not measured, taken for 1. errors: |predicted - measured| /
+ * found none. Factors on all but the launches, measured after the fit; 0: not measured, taken for 1: gradient where results have gradients; coarse, near and full where a tolerance asks
+ * for sums that are less or more exact than those of the fit (fmm_constant_at). errors: |predicted - measured| /
  * measured over the n_held_out runs kept out of the fit. */
-typedef struct fmm_constant { double value, other, entry_s, byte_s, launch_s, chain_s, gradient, median_error, p90_error; int n_fit, n_held_out; } fmm_constant;
+typedef struct fmm_constant { double value, other, entry_s, byte_s, launch_s, chain_s, gradient, coarse, near, full, median_error, p90_error; int n_fit, n_held_out; } fmm_constant;
+/* The fit's runs are in single at 1e-4 and in double at 1e-6, where one Newton step does. Coarse: in single from 3e-4 on; near, full: in double below 1e-7 (on CPUs with AVX2 below
+ * 1e-6) and below 1e-9 (kernels/pair/pair_sums.h; a GPU's sums change at 1e-10). tolerance 0: not known. Returns the factor. */
+static inline double fmm_constant_at(const fmm_constant *c, int precision, double tolerance) {
+  double factor = 1;
+  if (precision && tolerance >= 3e-4) factor = c->coarse;
+  else if (!precision && tolerance > 0 && tolerance < 1e-7) factor = tolerance >= 1e-9 ? c->near : c->full;
+  return factor > 0 ? factor : 1;
+}
 static inline double fmm_constant_other(const fmm_constant *c) { return c->other > 0 ? c->other : c->value; }
 
 typedef struct fmm_device_rates {

@@ -65,10 +65,10 @@ typedef struct fmm_sample { double roofline_s, other_s, entries, bytes, launches
  * two value alone, up to five one more, up to eight two more, up to sixteen three more.
  * Runs that are launches for more than half are left out where others are. FMM_ERR_ARGUMENT without usable samples. */
 fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *constant);
-/* Sets the constants' factor for gradients: the median of measured over foretold, launches left out on both sides, over samples of runs with gradients
- * that are not launches for more than half; 0 (not measured) without any. */
-fmm_status fmm_fit_gradient(int n, const fmm_sample *samples, fmm_constant *constant);
-/* What the model says for a sample, without gradients. */
+/* A factor of the constants for runs of another kind than those of the fit (with gradients, of another accuracy): the median of measured over foretold, launches left out on both sides,
+ * over samples of such runs that are not launches for more than half; 0 (not measured) without any. */
+fmm_status fmm_fit_factor(int n, const fmm_sample *samples, const fmm_constant *constant, double *factor);
+/* What the model says for a sample, without such factors. */
 double fmm_fit_predict(const fmm_constant *constant, const fmm_sample *sample);
 
 /* Which precision index (0 double, 1 single) a plan's precision uses. */

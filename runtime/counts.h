@@ -28,6 +28,7 @@ typedef struct fmm_counts {
   int n_levels;
   int same_points;               /* targets are the sources */
   int third_order;               /* as in the case */
+  double tolerance;              /* likewise */
   int both_on_gpu;               /* a GPU sums U in double in both directions of a pair */
   double tight_share;            /* of U's work, which a GPU sums in double though the phase is in single (kernels/ulist/ulist_tight.c) */
   int64_t n_sources, n_targets, n_leaves, n_boxes, v_pairs;
@@ -47,7 +48,7 @@ typedef struct fmm_count_case {
   int order, n_columns, gradient;
   int no_gpu; /* works of the GPU's forms stay zero */
   int third_order; /* a GPU's sums in double take a third-order step (kernels/pair/pair_both.h) */
-  double tolerance; /* that sums in single keep on a GPU; 0: nothing is too tight for them */
+  double tolerance; /* what sums must keep, which is priced, and in single on a GPU keep by tiles in double; 0: not known, and nothing is too tight */
   int64_t all_targets; /* of a tree that stands for part of a problem; 0: the tree's */
 } fmm_count_case;
 

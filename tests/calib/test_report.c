@@ -14,7 +14,7 @@ static fmm_machine sample(void) {
   }
   d->memory_bytes_per_s = (fmm_rate){33e9, 0.5};
   d->launch_s = (fmm_rate){1.5e-6, 1};
-  d->constant[FMM_PHASE_ULIST][0] = (fmm_constant){.value = 1.25, .other = 0.75, .entry_s = 30e-9, .byte_s = 1e-9, .launch_s = 2e-6, .chain_s = 9e-9, .gradient = 1.75, .median_error = 0.031, .p90_error = 0.082, .n_fit = 11, .n_held_out = 5};
+  d->constant[FMM_PHASE_ULIST][0] = (fmm_constant){.value = 1.25, .other = 0.75, .entry_s = 30e-9, .byte_s = 1e-9, .launch_s = 2e-6, .chain_s = 9e-9, .gradient = 1.75, .near = 1.08, .full = 1.16, .median_error = 0.031, .p90_error = 0.082, .n_fit = 11, .n_held_out = 5};
   d->constant[FMM_PHASE_UP][0] = (fmm_constant){.value = 2};
   return m;
 }
@@ -28,7 +28,7 @@ static void rates_constants_and_errors_are_printed_with_units(void **state) {
   char text[8192];
   assert_true(fmm_machine_text(&m, text, sizeof text) == strlen(text));
   const char *const parts[] = {"0123456789abcdef", "quick, 1970-01-02 00:00 UTC", "Example CPU, 2 cores, 2.0 GiB", "12.5 Gflop/s", "25 Gflop/s", "1.5 Tflop/s", "33 GB/s",
-                               "1.5 us", "50 %", "ulist  double         1.25    0.75         30.0     1024.0         2.0           9.0      1.75   median  3.1 %, 90th   8.2 %     11         5",
+                               "1.5 us", "50 %", "ulist  double         1.25    0.75         30.0     1024.0         2.0           9.0      1.75       1.08, 1.16   median  3.1 %, 90th   8.2 %     11         5",
                                "not fitted", "not measured"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(text, parts[i]);
   assert_null(strstr(text, "GPU:"));

@@ -59,10 +59,10 @@ static void a_part_of_a_gpu_gets_the_schedule_that_was_fast(void **state) {
   enum { KINDS = 5 };
   static const fmm_schedule_kind kind[KINDS] = {FMM_SCHEDULE_CPU, FMM_SCHEDULE_GPU, FMM_SCHEDULE_HYBRID1, FMM_SCHEDULE_HYBRID2, FMM_SCHEDULE_HYBRID3};
   static const struct { const char *distribution; int64_t n; int digits, order; double ms[KINDS]; } cases[] = {
-      {"uniform", 20000, 6, 6, {2.859, 1.206, 1.595, 1.295, 1.681}},      {"uniform", 200000, 6, 6, {10.684, 7.195, 6.288, 4.878, 7.394}},
-      {"ellipsoid", 200000, 6, 6, {14.378, 8.829, 7.946, 5.999, 7.439}},  {"plummer", 200000, 3, 4, {11.670, 6.973, 6.209, 6.481, 6.065}},
-      {"uniform", 200000, 9, 9, {34.146, 15.559, 13.499, 20.930, 13.704}}, {"uniform", 1000000, 6, 6, {57.507, 30.573, 25.750, 25.220, 26.100}},
-      {"ellipsoid", 1000000, 6, 6, {66.066, 39.148, 36.660, 29.078, 29.574}}};
+      {"uniform", 20000, 6, 6, {2.646, 1.164, 1.414, 1.191, 1.397}},       {"uniform", 200000, 6, 6, {11.030, 6.593, 8.214, 4.999, 7.691}},
+      {"ellipsoid", 200000, 6, 6, {11.936, 7.530, 6.957, 5.769, 6.507}},   {"plummer", 200000, 3, 4, {8.557, 5.826, 4.703, 4.827, 4.822}},
+      {"uniform", 200000, 9, 9, {25.173, 14.442, 13.246, 10.382, 12.836}}, {"uniform", 1000000, 6, 6, {48.899, 30.444, 23.463, 23.837, 24.102}},
+      {"ellipsoid", 1000000, 6, 6, {53.467, 35.112, 31.671, 25.429, 26.022}}};
   int slow = 0;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fmm_options o;

@@ -163,6 +163,23 @@ static void gradients_take_their_measured_factor_but_for_launches(void **state) 
   assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, 1e9 / 12.8e9 + 3e-6, 1e-12);
 }
 
+/* A factor for each kind of sums; what no tolerance tells, and what was not measured, is as in the fit. */
+static void sums_of_other_accuracies_take_their_measured_factors(void **state) {
+  const struct { double tolerance; int precision; double factor; } cases[] = {{0, 0, 1}, {0, 1, 1}, {1e-2, 0, 1}, {3e-4, 1, 0.8}, {1e-3, 1, 0.8}, {2e-4, 1, 1}, {1e-7, 0, 1}, {9e-8, 0, 1.2}, {1e-9, 0, 1.2}, {9e-10, 0, 1.4}, {1e-12, 0, 1.4}, {1e-12, 1, 1}};
+  fmm_machine m = machine("cpu-2-cores"), plain = m;
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    for (int k = 0; k < 2; k++) m.device[0].constant[phase][k].coarse = 0.8, m.device[0].constant[phase][k].near = 1.2, m.device[0].constant[phase][k].full = 1.4;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fmm_counts c = counts();
+    fmm_cost_table t, u;
+    c.tolerance = cases[i].tolerance;
+    fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+    fmm_cost_table_make(&plain, &c, &fmm_info_laplace, &u);
+    const double with = t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][cases[i].precision].seconds, without = u.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][cases[i].precision].seconds;
+    assert_near(with - 3e-6, cases[i].factor * (without - 3e-6), 1e-12);
+  }
+}
+
 /* Where a GPU sums U in double in both directions it is priced by that work, a multiply-add more a pair; single precision and the CPU know nothing of it. */
 static void u_on_the_gpu_in_both_directions_is_a_work_of_its_own(void **state) {
   fmm_machine m = machine("xeon16-h200");
@@ -361,6 +378,7 @@ int main(void) {
                                      cmocka_unit_test(learning_from_u_with_tight_tiles_takes_one_step),
                                      cmocka_unit_test(u_in_both_directions_is_priced_by_what_they_share),
                                      cmocka_unit_test(gradients_take_their_measured_factor_but_for_launches),
+                                     cmocka_unit_test(sums_of_other_accuracies_take_their_measured_factors),
                                      cmocka_unit_test(v_on_the_gpu_is_priced_in_its_own_form_and_in_double),
                                      cmocka_unit_test(an_absent_gpu_is_infeasible_with_a_reason),
                                      cmocka_unit_test(what_is_beside_the_phases_is_as_measured),
