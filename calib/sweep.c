@@ -9,7 +9,7 @@
 #include "runtime/generate.h"
 #include "runtime/plan.h"
 
-enum { FEWEST_CASES = 3, REPEATS = 7, SEED = 1 };
+enum { FEWEST_CASES = 3, REPEATS = 7, REPEATS_OF_FACTORS = 3 /* which are medians over combinations */, SEED = 1 };
 
 /* Pairs of the default accuracy in double, single where single serves, or others. */
 static double tolerance_of(fmm_precision precision, fmm_sweep_kind kind) {
@@ -60,12 +60,12 @@ static fmm_status execute_once(fmm_plan *plan, const arrays *a, double seconds[F
   return FMM_OK;
 }
 
-/* Seconds of every phase, seconds[phase][run]: one execution to warm up, then repeats until *n of them or patience_s are spent; when the warm-up took
+/* Seconds of every phase, seconds[phase][run]: one execution to warm up, then at most `repeats` until patience_s are spent; when the warm-up took
  * longer than that, it has to do. */
-static fmm_status execute(fmm_plan *plan, const arrays *a, double patience_s, double seconds[FMM_N_PHASES][REPEATS], int *n) {
+static fmm_status execute(fmm_plan *plan, const arrays *a, int repeats, double patience_s, double seconds[FMM_N_PHASES][REPEATS], int *n) {
   double start = fmm_now_s(), once[FMM_N_PHASES];
   *n = 0;
-  for (int run = 0; run <= REPEATS; run++) {
+  for (int run = 0; run <= repeats; run++) {
     FMM_TRY(execute_once(plan, a, once));
     double spent = fmm_now_s() - start;
     if (run == 0 && spent < patience_s) continue;
@@ -80,7 +80,7 @@ static fmm_status execute(fmm_plan *plan, const arrays *a, double patience_s, do
 static fmm_status measure(fmm_plan *plan, const arrays *a, double patience_s, const fmm_sweep_case *c, fmm_sweep_kind kind, fmm_samples *samples) {
   double seconds[FMM_N_PHASES][REPEATS];
   int n;
-  FMM_TRY(execute(plan, a, patience_s, seconds, &n));
+  FMM_TRY(execute(plan, a, kind == FMM_SWEEP_USUAL ? REPEATS : REPEATS_OF_FACTORS, patience_s, seconds, &n));
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
     fmm_sweep_sample s = features(plan, (fmm_phase)phase, kind);
     s.run = samples->n_runs;

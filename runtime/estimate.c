@@ -13,15 +13,18 @@
 enum { most_steps = 16, most_leaves = 5120 /* N / q beyond which a sample stands for fewer points */, dimension_points = FMM_SAMPLE_MOST / 4 /* that tell the dimension */ };
 enum { most_parts = 2 * FMM_ESTIMATES_AT_ONCE /* trees to count, two for a choice at most */, most_sorted = 2 * most_parts /* of 1 MB a set */ };
 
-/* The sample of a step as a root scale sorts it. */
-typedef struct sorted { int step, is_made; double root_scale; int64_t last_use; fmm_sample_keys keys; } sorted;
+/* How much of a problem a tree stands for: a part 1 / divisor of its points, and boxes an edge in units of its own that all trees of an estimate share. */
+typedef struct size { double divisor, edge, root_scale; } size;
 
-/* A tree to count: of the sample of a step, as one root scale sorts it. */
+/* The sample of such a part as a root scale sorts it; rows are kept until it is sorted. */
+typedef struct sorted { int is_made; size size; int64_t last_use; fmm_sample sample; fmm_sample_keys keys; } sorted;
+
+/* A tree to count: of a sample, as one root scale sorts it. */
 typedef struct part {
   const fmm_estimate *estimate;
   const fmm_count_case *what;
   int step, leaf_size;
-  double root_scale;
+  size size;
   sorted *sorted;
   fmm_counts counts;
 } part;
@@ -30,10 +33,8 @@ struct fmm_estimate {
   fmm_origin origin;
   char distribution[32];
   int dimension;
-  fmm_sample_picks picks; /* for all steps, when one is first asked for */
+  fmm_sample_picks picks; /* for all samples, when one is first asked for */
   int is_picked;
-  fmm_sample step[most_steps]; /* made when first asked for */
-  int is_made[most_steps];
   sorted sorted[most_sorted];
   int64_t now; /* calls of fmm_estimate_counts */
   part parts[most_parts]; /* of the present call: too much for a stack */
@@ -105,12 +106,12 @@ static int64_t most_samples_in(const fmm_sample_set *s, int leaf_size) {
 /* The tree of a sample, in numbers of the points it stands for. */
 static fmm_status refine(const part *p, fmm_tree *t) {
   const fmm_origin *o = &p->estimate->origin;
-  const fmm_sample *sample = &p->estimate->step[p->step];
+  const fmm_sample *sample = &p->sorted->sample;
   const fmm_sample_keys *keys = &p->sorted->keys;
   const int threads = o->threads, second = !o->same_points;
   const fmm_sample_set *s = &sample->set[0], *targets = &sample->set[second];
   const int64_t most[2] = {most_samples_in(s, p->leaf_size), most_samples_in(targets, p->leaf_size)};
-  *t = (fmm_tree){.leaf_size = p->leaf_size, .root_scale = p->root_scale, .same_points = o->same_points, .scale = keys->frame.scale,
+  *t = (fmm_tree){.leaf_size = p->leaf_size, .root_scale = p->size.root_scale, .same_points = o->same_points, .scale = keys->frame.scale,
                   .root_side = keys->frame.side, .coincident = keys->frame.coincident, .sources.n = s->n, .targets.n = targets->n};
   FMM_TRY(fmm_tree_refine(t, keys->keys[0], keys->keys[second], most, threads));
   scale_ranges(fmm_sample_weight(s), t->n_boxes, t->source_begin, t->source_end, threads);
@@ -143,35 +144,37 @@ done:
 
 static fmm_status sort_part(void *context) {
   part *p = context;
-  fmm_status status = fmm_sample_sort(&p->estimate->step[p->step], &p->estimate->origin, p->root_scale, &p->sorted->keys);
+  fmm_status status = fmm_sample_sort(&p->sorted->sample, &p->estimate->origin, p->size.root_scale, &p->sorted->keys);
   p->sorted->is_made = status == FMM_OK;
+  fmm_sample_free(&p->sorted->sample); /* its rows; numbers stay */
   return status;
 }
 
+static void forget(sorted *s) {
+  fmm_sample_free(&s->sample);
+  fmm_sample_keys_free(&s->keys);
+}
+
 /* Where these are, or the place of those that were not used for longest. */
-static sorted *place_of(fmm_estimate *e, int step, double root_scale) {
+static sorted *place_of(fmm_estimate *e, size wanted) {
   sorted *oldest = &e->sorted[0];
   for (int i = 0; i < most_sorted; i++) {
     sorted *s = &e->sorted[i];
-    if (s->last_use && s->step == step && s->root_scale == root_scale) return s;
+    if (s->last_use && s->size.divisor == wanted.divisor && s->size.root_scale == wanted.root_scale) return s;
     if (s->last_use < oldest->last_use) oldest = s;
   }
-  if (oldest->is_made) fmm_sample_keys_free(&oldest->keys);
-  *oldest = (sorted){.step = step, .root_scale = root_scale};
+  forget(oldest);
+  *oldest = (sorted){.size = wanted};
   return oldest;
 }
 
-static fmm_status make_sample(fmm_estimate *e, int step) {
-  if (e->is_made[step]) return FMM_OK;
+static fmm_status make_sample(fmm_estimate *e, sorted *s) {
   if (!e->is_picked) {
     fmm_status picked = fmm_sample_pick(&e->picks, &e->origin);
     if (picked != FMM_OK) return fmm_sample_picks_free(&e->picks), picked;
     e->is_picked = 1;
   }
-  fmm_status status = fmm_sample_make(&e->step[step], &e->origin, ldexp(1, step * e->dimension), &e->picks);
-  if (status != FMM_OK) fmm_sample_free(&e->step[step]);
-  e->is_made[step] = status == FMM_OK;
-  return status;
+  return fmm_sample_make(&s->sample, &e->origin, s->size.divisor, &e->picks);
 }
 
 static fmm_status run_parts(fmm_estimate *e, int n, part **parts, fmm_job_run *run) {
@@ -186,37 +189,37 @@ static fmm_status count_parts(fmm_estimate *e, int n) {
   int n_unsorted = 0;
   e->now++;
   for (int i = 0; i < n; i++) {
-    FMM_TRY(make_sample(e, parts[i].step));
-    parts[i].sorted = place_of(e, parts[i].step, parts[i].root_scale);
-    if (!parts[i].sorted->is_made && parts[i].sorted->last_use != e->now) unsorted[n_unsorted++] = &parts[i];
-    parts[i].sorted->last_use = e->now;
+    sorted *s = parts[i].sorted = place_of(e, parts[i].size);
+    if (!s->is_made && s->last_use != e->now) {
+      FMM_TRY(make_sample(e, s));
+      unsorted[n_unsorted++] = &parts[i];
+    }
+    s->last_use = e->now;
     all[i] = &parts[i];
   }
   FMM_TRY(run_parts(e, n_unsorted, unsorted, sort_part));
   return run_parts(e, n, all, count_part);
 }
 
-/* By what to multiply a number counted at `step` to have it for all points. Work a point is limit x (1 - border / boxes an edge), boxes an
- * edge double with each step towards all points; more is the number at `step`, less at the step after. */
-static double growth(double more, double less, int step, int dimension) {
-  const double factor = ldexp(1, dimension), all = ldexp(1, step * dimension);
-  double at = more, next = less * factor, limit = 2 * at - next;
+/* By what to multiply a number counted of a[0] to have it for all points, a[1] being the smaller tree. Work a point is limit x (1 - border / boxes an edge). */
+static double growth(double more, double less, const size a[2]) {
+  const double e = a[0].edge, f = a[1].edge, all = a[0].divisor, at = more * a[0].divisor, next = less * a[1].divisor, limit = (at * e - next * f) / (e - f);
   if (!(at > 0) || !(next > 0) || !(limit > 0.5 * at) || !(limit < 1.5 * at)) return all; /* too irregular to extrapolate */
-  double border = 1 - at / limit;
-  return all * (1 - border / ldexp(1, step)) / (1 - border);
+  const double border = e * (1 - at / limit);
+  return all * (1 - border) / (1 - border / e);
 }
 
 /* The same for a number with a constant part (operators read once): a straight line through both. */
-static double line_growth(double more, double less, int step, int dimension) {
-  double all = ldexp(1, step * dimension), slope = (more - less) / (1 - ldexp(1, -dimension));
-  return more > 0 && slope > 0 ? 1 + (all - 1) * slope / more : all;
+static double line_growth(double more, double less, const size a[2]) {
+  double slope = (more - less) / (1 - a[0].divisor / a[1].divisor);
+  return more > 0 && slope > 0 ? 1 + (a[0].divisor - 1) * slope / more : a[0].divisor;
 }
 
-static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, int dimension, fmm_counts *c) {
+static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, const size *sizes, fmm_counts *c) {
   for (int work = 0; work < FMM_N_WORKS; work++) {
     const fmm_work *p = &a->total[work], *q = &b->total[work];
-    double pairs = growth(p->pairs, q->pairs, step, dimension), main = growth(p->flops - p->other, q->flops - q->other, step, dimension), other = growth(p->other, q->other, step, dimension);
-    double entries = growth(p->entries, q->entries, step, dimension), bytes = line_growth(p->bytes, q->bytes, step, dimension);
+    double pairs = growth(p->pairs, q->pairs, sizes), main = growth(p->flops - p->other, q->flops - q->other, sizes), other = growth(p->other, q->other, sizes);
+    double entries = growth(p->entries, q->entries, sizes), bytes = line_growth(p->bytes, q->bytes, sizes);
     memset(c->level[work], 0, sizeof c->level[work]);
     for (int l = 0; l < FMM_MAX_LEVELS; l++) { /* boxes move down by `step` levels; what falls below the last stays there */
       fmm_work *to = &c->level[work][l + step < FMM_MAX_LEVELS ? l + step : FMM_MAX_LEVELS - 1];
@@ -227,9 +230,9 @@ static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, int 
     }
   }
   c->n_levels = a->n_levels + step < FMM_MAX_LEVELS ? a->n_levels + step : FMM_MAX_LEVELS;
-  c->n_leaves = llround((double)a->n_leaves * growth((double)a->n_leaves, (double)b->n_leaves, step, dimension));
-  c->n_boxes = llround((double)a->n_boxes * growth((double)a->n_boxes, (double)b->n_boxes, step, dimension));
-  c->v_pairs = llround((double)a->v_pairs * growth((double)a->v_pairs, (double)b->v_pairs, step, dimension));
+  c->n_leaves = llround((double)a->n_leaves * growth((double)a->n_leaves, (double)b->n_leaves, sizes));
+  c->n_boxes = llround((double)a->n_boxes * growth((double)a->n_boxes, (double)b->n_boxes, sizes));
+  c->v_pairs = llround((double)a->v_pairs * growth((double)a->v_pairs, (double)b->v_pairs, sizes));
   fmm_counts_add_up(c);
 }
 
@@ -245,6 +248,19 @@ static int step_for(const fmm_estimate *e, int leaf_size) {
   return step;
 }
 
+/* Step k of a tree: a part 1 / 2^(k dimension) of the points, whose boxes an edge are halved k times. Cubes are told by what sticks out of the last whole box, so of points that fill space boxes an edge, 2^level / root scale
+ * on the level of the leaves, keep their remainder by two, which is what parents see, and points and scale follow. */
+static size size_at(const fmm_estimate *e, const fmm_tree_options *choice, int step) {
+  const double scale = choice->root_scale, n = (double)larger_set(e);
+  size plain = {ldexp(1, step * e->dimension), ldexp(1, -step), scale};
+  if (!step || e->dimension < 3) return plain;
+  const double level = ceil(log2(n * scale * scale * scale / choice->leaf_size) / 3), edge = exp2(level) / scale, half = ldexp(edge, -step);
+  const double alike = half + remainder(edge - half, 2), alike_scale = exp2(level - step) / alike;
+  if (!(alike > 2) || !(alike_scale >= 1 && alike_scale <= 2)) return plain;
+  const double part = edge / alike;
+  return (size){part * part * part, 1 / part, alike_scale};
+}
+
 fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *choice, const fmm_count_case *what, fmm_counts *counts) {
   part *parts = e->parts;
   int n_parts = 0, k = 0;
@@ -252,13 +268,16 @@ fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *c
   for (int i = 0; i < n; i++) {
     FMM_TRY(check(&choice[i]));
     const int step = step_for(e, choice[i].leaf_size);
-    for (int j = 0; j <= (step > 0); j++) parts[n_parts++] = (part){.estimate = e, .what = what, .step = step + j, .leaf_size = choice[i].leaf_size, .root_scale = choice[i].root_scale};
+    for (int j = 0; j <= (step > 0); j++) parts[n_parts++] = (part){.estimate = e, .what = what, .step = step + j, .leaf_size = choice[i].leaf_size, .size = size_at(e, &choice[i], step + j)};
   }
   FMM_TRY(count_parts(e, n_parts));
   for (int i = 0; i < n; i++) {
     const part *more = &parts[k++];
     counts[i] = more->counts;
-    if (more->step) extrapolate(&more->counts, &parts[k++].counts, more->step, e->dimension, &counts[i]);
+    if (more->step) {
+      const part *less = &parts[k++];
+      extrapolate(&more->counts, &less->counts, more->step, (const size[]){more->size, less->size}, &counts[i]);
+    }
     counts[i].n_sources = e->origin.n[0], counts[i].n_targets = e->origin.n[!e->origin.same_points];
   }
   return FMM_OK;
@@ -266,8 +285,7 @@ fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *c
 
 void fmm_estimate_destroy(fmm_estimate **estimate) {
   if (!*estimate) return;
-  for (int k = 0; k < most_steps; k++) fmm_sample_free(&(*estimate)->step[k]);
   fmm_sample_picks_free(&(*estimate)->picks);
-  for (int k = 0; k < most_sorted; k++) fmm_sample_keys_free(&(*estimate)->sorted[k].keys);
+  for (int k = 0; k < most_sorted; k++) forget(&(*estimate)->sorted[k]);
   FMM_FREE(estimate);
 }

@@ -84,7 +84,7 @@ done:
   return status;
 }
 
-/* Pairs of points, by what they take: both directions at once some 1.6 times as long as one (docs/explanation-cpu-speed.md). */
+/* Pairs of points, by what they take: both directions at once some 1.6 times as long as one (docs/notes-cpu-trials.md). */
 static double work_of(const fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int32_t g) {
   const double one = 1, both = 1.6;
   double work = 0;
