@@ -257,8 +257,8 @@ static size size_at(const fmm_estimate *e, const fmm_tree_options *choice, int s
   const double level = ceil(log2(n * scale * scale * scale / choice->leaf_size) / 3), edge = exp2(level) / scale, half = ldexp(edge, -step);
   const double alike = half + remainder(edge - half, 2), alike_scale = exp2(level - step) / alike;
   if (!(alike > 2) || !(alike_scale >= 1 && alike_scale <= 2)) return plain;
-  const double part = edge / alike;
-  return (size){part * part * part, 1 / part, alike_scale};
+  const double smaller = edge / alike;
+  return (size){smaller * smaller * smaller, 1 / smaller, alike_scale};
 }
 
 fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *choice, const fmm_count_case *what, fmm_counts *counts) {
