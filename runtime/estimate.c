@@ -169,6 +169,7 @@ static sorted *place_of(fmm_estimate *e, size wanted) {
 }
 
 static fmm_status make_sample(fmm_estimate *e, sorted *s) {
+  fmm_sample_free(&s->sample); /* of a call that failed */
   if (!e->is_picked) {
     fmm_status picked = fmm_sample_pick(&e->picks, &e->origin);
     if (picked != FMM_OK) return fmm_sample_picks_free(&e->picks), picked;

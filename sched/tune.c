@@ -195,7 +195,7 @@ static fmm_status search_scales(search *s, int n, const spot *moves) {
 static fmm_status search_smooth(search *s) {
   FMM_TRY(jump(s, best_size));
   FMM_TRY(climb(s, 2, sizes, MOST_ROUNDS));
-  if (s->root_scale > 0) return FMM_OK;
+  if (s->root_scale > 0) return is_smooth(s) ? FMM_OK : climb(s, 2, far_sizes, MOST_ROUNDS); /* over sizes that make the same tree */
   FMM_TRY(search_scales(s, 4, valley));
   return climb(s, 2, sizes, 1);
 }
@@ -207,12 +207,23 @@ static fmm_status search_even(search *s) {
   return climb(s, 4, valley, MOST_ROUNDS);
 }
 
+/* Few points, whose counts are exact and cheap: the far field ends within a few leaf sizes, behind which a tree may be best that no step from its neighbours leads to. */
+static fmm_status search_large_leaves(search *s) {
+  const double n = points_a_leaf(s) * fmax(1, s->found.n_leaves);
+  if (s->leaf_size || n > FMM_ESTIMATE_EXACT / 2) return FMM_OK;
+  for (int half = 2; tree_at(s, (spot){half, 0}).leaf_size < n; half += 4)
+    FMM_TRY(try_spots(s, 4, (const spot[]){{half, 0}, {half + 2, 0}, {half, 1}, {half + 2, 1}}));
+  if (!(s->root_scale > 0)) FMM_TRY(climb(s, 4, valley, MOST_ROUNDS));
+  return climb(s, 2, sizes, MOST_ROUNDS);
+}
+
 static fmm_status search_for(search *s, int goal) {
   s->goal = goal, s->at = (spot){0, 0}, s->found = (finding){.n_leaves = 1};
   s->found.seconds[goal] = INFINITY;
   FMM_TRY(try_spots(s, s->leaf_size ? 1 : 2, (const spot[]){{0, 0}, {2, 0}}));
   if (s->leaf_size) return s->root_scale > 0 ? FMM_OK : search_scales(s, 2, scales);
-  return s->root_scale > 0 || is_smooth(s) ? search_smooth(s) : search_even(s);
+  FMM_TRY(s->root_scale > 0 || is_smooth(s) ? search_smooth(s) : search_even(s));
+  return search_large_leaves(s);
 }
 
 /* One leaf: n x m pairs at once. Estimated only if pairs alone, priced like any other counts, beat the best. */
@@ -220,7 +231,7 @@ static fmm_status try_one_leaf(search *s) {
   const fmm_counts *c = &s->counts[0];
   int64_t larger = c->n_sources > c->n_targets ? c->n_sources : c->n_targets;
   if (larger < 1 || larger > INT_MAX) return FMM_OK;
-  fmm_counts direct = {.order = c->order, .n_columns = c->n_columns, .gradient = c->gradient, .n_surface = c->n_surface, .n_levels = 1,
+  fmm_counts direct = {.order = c->order, .n_columns = c->n_columns, .gradient = c->gradient, .n_surface = c->n_surface, .third_order = c->third_order, .tolerance = c->tolerance, .n_levels = 1,
                        .n_sources = c->n_sources, .n_targets = c->n_targets, .n_leaves = 1, .n_boxes = 1};
   fmm_work *u = &direct.level[FMM_PHASE_ULIST][0];
   u->pairs = (double)c->n_sources * (double)c->n_targets, u->flops = u->pairs * fmm_pair_flops(s->pair, c->gradient, c->n_columns), u->entries = 1;
