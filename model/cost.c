@@ -5,7 +5,8 @@
  * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time. The CPU's U list sums pairs of leaves in both directions at once
  * where that wins (kernels/pair/pair_both.h): then each interaction has half of what both share, difference, square and root, its own other
  * instructions, and a load and a store for every two of its values. A GPU keeps the values in registers, and its U list is counted as it is summed, idle lanes and all
- * (kernels/ulist/ulist_gpu_cost.c): a pair of both directions has one multiply-add more. What its longest tile takes on one multiprocessor comes on top. */
+ * (kernels/ulist/ulist_gpu_cost.c): a pair of both directions has one multiply-add more. What its longest tile takes on one multiprocessor comes on top. A CPU's core
+ * sums a leaf alone, so that of fewer leaves than cores some cores have none. */
 #include <math.h>
 #include <string.h>
 
@@ -51,6 +52,8 @@ static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_p
     instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in, one_way);
     compute = work->pairs * seconds_a_pair(d, each, pairs_in) + other;
     tail = work->longest * d->units * seconds_a_pair(d, each, pairs_in);
+    if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_CPU && counts->n_leaves > 0 && counts->n_leaves < d->units)
+      tail = work->pairs * (d->units / (double)counts->n_leaves - 1) * seconds_a_pair(d, each, pairs_in); /* one core a leaf at most */
   }
   const double limit = fmax(compute, work->bytes / (precision + 1) / d->memory_bytes_per_s.value);
   return (bound){limit, compute > 0 ? limit * other / compute : 0, tail};

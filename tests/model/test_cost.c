@@ -163,6 +163,22 @@ static void gradients_take_their_measured_factor_but_for_launches(void **state) 
   assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, 1e9 / 12.8e9 + 3e-6, 1e-12);
 }
 
+/* A core sums a leaf alone: direct sums of few points take as long with many cores as with one. */
+static void fewer_leaves_than_cores_leave_cores_idle(void **state) {
+  fmm_machine m = machine("xeon16-h200"), one = m;
+  fmm_machine_use_units(&one, FMM_DEVICE_CPU, 1);
+  const double launch = m.device[0].launch_s.value, launch_of_one = one.device[0].launch_s.value;
+  for (int leaves = 1; leaves <= 32; leaves *= 2) {
+    fmm_counts c = counts();
+    fmm_cost_table t, u;
+    c.n_leaves = leaves;
+    fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+    fmm_cost_table_make(&one, &c, &fmm_info_laplace, &u);
+    const double all = t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds - launch, alone = u.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds - launch_of_one;
+    assert_near(all, alone / (leaves < 16 ? leaves : 16), 1e-9);
+  }
+}
+
 /* A factor for each kind of sums; what no tolerance tells, and what was not measured, is as in the fit. */
 static void sums_of_other_accuracies_take_their_measured_factors(void **state) {
   const struct { double tolerance; int precision; double factor; } cases[] = {{0, 0, 1}, {0, 1, 1}, {1e-2, 0, 1}, {3e-4, 1, 0.8}, {1e-3, 1, 0.8}, {2e-4, 1, 1}, {1e-7, 0, 1}, {9e-8, 0, 1.2}, {1e-9, 0, 1.2}, {9e-10, 0, 1.4}, {1e-12, 0, 1.4}, {1e-12, 1, 1}};
@@ -379,6 +395,7 @@ int main(void) {
                                      cmocka_unit_test(u_in_both_directions_is_priced_by_what_they_share),
                                      cmocka_unit_test(gradients_take_their_measured_factor_but_for_launches),
                                      cmocka_unit_test(sums_of_other_accuracies_take_their_measured_factors),
+                                     cmocka_unit_test(fewer_leaves_than_cores_leave_cores_idle),
                                      cmocka_unit_test(v_on_the_gpu_is_priced_in_its_own_form_and_in_double),
                                      cmocka_unit_test(an_absent_gpu_is_infeasible_with_a_reason),
                                      cmocka_unit_test(what_is_beside_the_phases_is_as_measured),
