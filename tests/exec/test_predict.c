@@ -52,9 +52,8 @@ static void the_whole_h200_takes_all_and_8_multiprocessors_share(void **state) {
   assert_true(shared >= FMM_SCHEDULE_HYBRID1 && shared <= FMM_SCHEDULE_HYBRID3);
 }
 
-/* Eight of an H200's multiprocessors beside 16 cores: the profile is docs/results/gpu-h200.md's of 8 multiprocessors, and so are the milliseconds that
- * the schedules took when all were timed in turns there (of auto's plan where it takes the same schedule and less). There the schedule chosen took 24 % longer
- * than the fastest in one case (the smaller ellipsoid), and in none else more than a tenth. */
+/* Eight of an H200's multiprocessors beside 16 cores: a profile recorded there, and the milliseconds that the schedules took when all were timed in turns in a later run on another machine
+ * of the kind (the suite of commit 4c4b05b, of auto's plan where it takes the same schedule and less), on the trees chosen then. */
 static void a_part_of_a_gpu_gets_the_schedule_that_was_fast(void **state) {
   enum { KINDS = 5 };
   static const fmm_schedule_kind kind[KINDS] = {FMM_SCHEDULE_CPU, FMM_SCHEDULE_GPU, FMM_SCHEDULE_HYBRID1, FMM_SCHEDULE_HYBRID2, FMM_SCHEDULE_HYBRID3};
