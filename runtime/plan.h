@@ -102,7 +102,7 @@ void fmm_setup_destroy(fmm_setup **setup);
 fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, int64_t n_sources, const double *sources, int64_t n_targets,
                            const double *targets, fmm_tree_options *choice, int *kept);
 /* precision.c: the arithmetic that the options name, or what keeps the tolerance, of which the model chooses. cancels: see choose_order.h. */
-void fmm_choose_precisions(const fmm_options *options, int cancels, double steps, fmm_precision_sets *precisions);
+void fmm_choose_precisions(const fmm_options *options, const fmm_pair_info *pair, int cancels, double steps, fmm_precision_sets *precisions);
 /* nested.c */
 fmm_status fmm_nested_create(fmm_setup *setup, const fmm_plan *plan);
 void fmm_nested_destroy(fmm_setup *setup);

@@ -16,9 +16,11 @@ static int single_serves_pairs(const fmm_options *options, double steps) {
  * on lattices (1.2e-6): there all is in double unless it is named (cancels). So it is with gradients at targets of their own, which cancel inside of a shell of charges of one sign (2.4e-4 at 1e-4). */
 
 /* Float transforms and products of the V list err by 2e-7 of cancelling potentials, at any order (measured on uniform and plummer): they serve where
- * the tolerance is five times that. Gradients of densities of one sign cancel more the finer the boxes are: 3e-6 for 20,000 points, some 2e-5
- * for ten million, as the number of boxes an edge. */
-static int single_serves_vlist(const fmm_options *options) { return options->tolerance >= (options->gradient ? 1e-4 : 1e-6); }
+ * the tolerance is five times that. Gradients of densities of one sign err by 1.4e-7 to 3.5e-7 (20,000 to 10,000,000 points), as the mean over a box's points is added in double at the end
+ * (vlist_cpu.c; 4e-6 where float held it), of a lone charge by 2.5e-7; of pairs with several components by up to 7e-7 and 1.9e-6. */
+static int single_serves_vlist(const fmm_options *options, const fmm_pair_info *pair) {
+  return options->tolerance >= (options->gradient && pair->components > 1 ? 1e-5 : 1e-6);
+}
 
 static void fill_set(fmm_precision_sets *sets, fmm_precision all, fmm_precision vlist) {
   fmm_precision *set = sets->set[sets->n++];
@@ -27,8 +29,8 @@ static void fill_set(fmm_precision_sets *sets, fmm_precision all, fmm_precision 
 
 /* Single precision comes first, as it is the faster but where a GPU sums pairs of leaves in both directions at once, which it does in double only: there
  * the model decides. */
-void fmm_choose_precisions(const fmm_options *options, int cancels, double steps, fmm_precision_sets *sets) {
-  fmm_precision all = options->precision, vlist = single_serves_vlist(options) && !cancels ? FMM_PRECISION_SINGLE : FMM_PRECISION_DOUBLE;
+void fmm_choose_precisions(const fmm_options *options, const fmm_pair_info *pair, int cancels, double steps, fmm_precision_sets *sets) {
+  fmm_precision all = options->precision, vlist = single_serves_vlist(options, pair) && !cancels ? FMM_PRECISION_SINGLE : FMM_PRECISION_DOUBLE;
   sets->n = 0;
   if (all == FMM_PRECISION_DOUBLE || all == FMM_PRECISION_SINGLE) return fill_set(sets, all, all);
   if (all == FMM_PRECISION_MIXED || (single_serves_pairs(options, steps) && !cancels)) fill_set(sets, FMM_PRECISION_MIXED, vlist);

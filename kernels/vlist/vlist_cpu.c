@@ -5,7 +5,9 @@
  * half of the frequencies suffice (real data).
  * Homogeneous kernels: a slab may hold rows of several levels, scaled at the end; others: one level a slab.
  * Boxes without targets or whose parent has no row get zero, by the run that starts at row 0. Precision single: transforms and products in float (when that serves: runtime/precision.c).
- * Layout: points [group][channel][surface point][lane], spectra [frequency of the slice][group][channel][16]; channel = component*columns + column. */
+ * What is the same at all points of a box, frequency 0, is kept apart from its other values and added in double at the end: gradients, which do not have it, would drown in its
+ * rounding in float, the deeper the finer the boxes are.
+ * Layout: points [group][channel][surface point][lane], of targets with that mean as one point more, spectra [frequency of the slice][group][channel][16]; channel = component*columns + column. */
 #include <omp.h>
 #include <math.h>
 #include <string.h>
@@ -89,7 +91,8 @@ static void release(fmm_state *state) {
   FMM_FREE(&state->workspace[FMM_PHASE_VLIST]);
 }
 
-static size_t points_bytes(const fmm_state *state, const workspace *w) { return (size_t)state->operators->n * (size_t)state->n_columns * 8 * w->kernels->real_bytes; }
+static size_t channel_bytes(const workspace *w) { return (size_t)w->shape.n_surface * FMM_VLIST_LANES * w->kernels->real_bytes; }
+static size_t target_channel_bytes(const workspace *w) { return channel_bytes(w) + FMM_VLIST_LANES * w->kernels->real_bytes; }
 
 static fmm_status reserve(fmm_state *state) {
   workspace *w = NULL;
@@ -98,8 +101,8 @@ static fmm_status reserve(fmm_state *state) {
   state->workspace[FMM_PHASE_VLIST] = w;
   FMM_CHECK(size_workspace(state, w));
   w->past = slices_leave_caches(w);
-  FMM_CHECK(FMM_ALLOCATE(&w->source_points, (size_t)w->slabs.most_source_groups * points_bytes(state, w), "V source points"));
-  FMM_CHECK(FMM_ALLOCATE(&w->target_points, (size_t)w->slabs.most_target_groups * points_bytes(state, w), "V target points"));
+  FMM_CHECK(FMM_ALLOCATE(&w->source_points, (size_t)w->slabs.most_source_groups * (size_t)w->channels * channel_bytes(w), "V source points"));
+  FMM_CHECK(FMM_ALLOCATE(&w->target_points, (size_t)w->slabs.most_target_groups * (size_t)w->channels * target_channel_bytes(w), "V target points"));
   FMM_CHECK(FMM_ALLOCATE(&w->source_spectra, (size_t)w->slabs.most_source_groups * slice_bytes(w), "V source spectra"));
   FMM_CHECK(FMM_ALLOCATE(&w->target_spectra, (size_t)w->slabs.most_target_groups * slice_bytes(w), "V target spectra"));
   FMM_CHECK(FMM_ALLOCATE(&w->threads, (size_t)state->threads * w->thread_bytes, "V thread workspace"));
@@ -147,13 +150,12 @@ static int64_t values_of(const task *t, int32_t box, int channel) {
 static void load_group(const task *t, int64_t group) {
   const workspace *w = t->w;
   const int n_surface = t->state->operators->n_surface;
-  const size_t channel_bytes = (size_t)n_surface * FMM_VLIST_LANES * w->kernels->real_bytes;
   const int32_t *box = w->slabs.source_box + (t->s->source_group_begin + group) * FMM_VLIST_LANES;
   const double unit = unit_of(t->state);
   for (int channel = 0; channel < w->channels; channel++) {
     const double *from[FMM_VLIST_LANES];
     for (int lane = 0; lane < FMM_VLIST_LANES; lane++) from[lane] = box[lane] < 0 ? NULL : t->state->up_equivalent + values_of(t, box[lane], channel);
-    w->kernels->load(n_surface, from, unit, w->source_points + (size_t)group * points_bytes(t->state, w) + (size_t)channel * channel_bytes);
+    w->kernels->load(n_surface, from, unit, w->source_points + (size_t)(group * w->channels + channel) * channel_bytes(w));
   }
 }
 
@@ -162,9 +164,7 @@ static void save_row(const task *t, int64_t row) {
   const workspace *w = t->w;
   const fmm_tree *tree = state->tree;
   const fmm_vlist_place *place = &w->slabs.target_place[row];
-  const char *points = w->target_points + (size_t)place->group * points_bytes(state, w);
   const int n_surface = state->operators->n_surface;
-  const size_t channel_bytes = (size_t)n_surface * FMM_VLIST_LANES * w->kernels->real_bytes;
   const int32_t parent = state->lists->v.row[row];
   const double factor = fmm_operators_scale(state->operators, fmm_half_width(tree, tree->level[parent] + 1)) / unit_of(state);
   for (int channel = 0; channel < w->channels; channel++) {
@@ -173,7 +173,7 @@ static void save_row(const task *t, int64_t row) {
       const uint8_t lane = place->lane[tree->octant[c]];
       if (lane != FMM_VLIST_NONE) to[lane] = state->down_check + values_of(t, c, channel);
     }
-    w->kernels->save(n_surface, points + (size_t)channel * channel_bytes, factor, to);
+    w->kernels->save(n_surface, w->target_points + (size_t)((int64_t)place->group * w->channels + channel) * target_channel_bytes(w), factor, to);
   }
 }
 
@@ -182,7 +182,7 @@ static void transform_source(const task *t, int kz, int64_t i) {
   const workspace *w = t->w;
   size_t real = w->kernels->real_bytes;
   int64_t stride = t->source_groups * w->channels * 16;
-  w->kernels->forward(&w->shape, w->source_points + (size_t)i * (size_t)w->shape.n_surface * FMM_VLIST_LANES * real, kz, w->source_spectra + (size_t)i * 16 * real, stride, w->past, t->scratch);
+  w->kernels->forward(&w->shape, w->source_points + (size_t)i * channel_bytes(w), kz, w->source_spectra + (size_t)i * 16 * real, stride, w->past, t->scratch);
 }
 
 /* Of groups that rows which are asked for have lanes in, and of some between. */
@@ -191,7 +191,7 @@ static void transform_target(const task *t, int kz, int64_t i) {
   size_t real = w->kernels->real_bytes;
   int64_t stride = t->target_groups * w->channels * 16, group = t->s->target_group_begin + i / w->channels;
   if (w->slabs.target_rows[group].last < t->row_begin || w->slabs.target_rows[group].first >= t->row_end) return;
-  w->kernels->inverse(&w->shape, w->target_spectra + (size_t)i * 16 * real, stride, kz, w->target_points + (size_t)i * (size_t)w->shape.n_surface * FMM_VLIST_LANES * real, t->scratch);
+  w->kernels->inverse(&w->shape, w->target_spectra + (size_t)i * 16 * real, stride, kz, w->target_points + (size_t)i * target_channel_bytes(w), t->scratch);
 }
 
 static void multiply_frequency(const task *t, int kz, int64_t f) {
