@@ -28,5 +28,23 @@ fmm_simd fmm_simd_level(void) {
   return (fmm_simd)(found < cap ? found : cap);
 }
 
+static _Atomic int adds_beside = FMM_SIMD_AS_FOUND;
+
+static int detect_adders(void) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return __builtin_cpu_is("amd") != 0;
+#else
+  return 0;
+#endif
+}
+
+int fmm_simd_adds_beside(void) {
+  if (adds_beside == FMM_SIMD_AS_FOUND) adds_beside = detect_adders();
+  return adds_beside;
+}
+
+void fmm_simd_let_add_beside(int yes_or_as_found) { adds_beside = yes_or_as_found; }
+
 void fmm_simd_cap(fmm_simd level) { cap = (int)level; }
 const char *fmm_simd_name(fmm_simd level) { return names[level]; }

@@ -46,7 +46,7 @@ static double device_operators(const fmm_counts *c, const fmm_pair_info *pair, d
  * halo, which is that of the first along the curve: all of the layer around it. Leaves that fill d dimensions have 3^d neighbours; a group of m^d leaves
  * has half of the layer around it in its halo, the layer being thinner by those groups that lie at the border. */
 static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair, int threads, fmm_precision precision) {
-  enum { LEAF_RECORD = 112 };
+  enum { LEAF_RECORD = 120 };
   double entries = c->total[FMM_PHASE_ULIST].entries, leaves = (double)c->n_leaves, points = (double)c->n_targets;
   if (!c->same_points || !fmm_pair_prefers_both(pair, c->gradient, c->n_columns)) return 0;
   double store = precision == FMM_PRECISION_DOUBLE ? 0 : 4 * (3 + pair->components) * (double)threads;

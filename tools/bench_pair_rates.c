@@ -51,7 +51,8 @@ static fmm_pair_side side_of(const leaves *l, const fmm_pair_sum *sum, int k, fm
   const int64_t at = (int64_t)k * l->leaf;
   *points = (fmm_pair_points){.n = l->leaf, .x = l->x + at, .y = l->y + at, .z = l->z + at, .density = l->density + at, .component_stride = l->n};
   if (fmm_pair_sum_wants_bounds(sum)) fmm_pair_points_bound(points);
-  if (sum->single_kernels) fmm_pair_points_weigh(sum, points), fmm_pair_store_put(sum, &l->store, points, at);
+  if (fmm_pair_sum_wants_weights(sum)) fmm_pair_points_weigh(sum, points);
+  if (sum->single_kernels) fmm_pair_store_put(sum, &l->store, points, at);
   return (fmm_pair_side){.points = points, .n = l->leaf, .value = l->value + at, .value_stride = l->n, .at = at};
 }
 

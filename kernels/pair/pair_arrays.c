@@ -100,6 +100,20 @@ static int all_finite(int64_t n, const double *in) {
   return !(carries >> 63);
 }
 
+static double least(int64_t n, const double *in) {
+  const uint64_t magnitude = 0x7fffffffffffffffu;
+  uint64_t least_bits = 0x7ff0000000000000u; /* magnitudes are ordered as their bits are */
+  double value;
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t bits;
+    memcpy(&bits, &in[i], sizeof bits);
+    bits &= magnitude;
+    least_bits = bits < least_bits ? bits : least_bits;
+  }
+  memcpy(&value, &least_bits, sizeof value);
+  return value;
+}
+
 #ifdef FMM_SIMD_AVX512_BUILD
 /* Leaves are short: compilers spend as much on what is left of a vector as on all others. */
 static void add(int64_t n, double factor, const double *in, double *to) {
@@ -132,4 +146,4 @@ static void from_origin(int64_t n, const double *const in[3], const double origi
 
 #define TABLE_(suffix) fmm_pair_arrays_##suffix
 #define TABLE(suffix) TABLE_(suffix)
-const fmm_pair_array_kernels TABLE(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_shifted, to_float, place, place_floats, rescale, widen, all_finite, add, clear, from_origin};
+const fmm_pair_array_kernels TABLE(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_shifted, to_float, place, place_floats, rescale, widen, all_finite, least, add, clear, from_origin};

@@ -91,6 +91,12 @@ typedef struct fmm_pair_back {
 int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_crowd *crowd, const fmm_pair_side *a, fmm_pair_block *b, fmm_pair_back *back);
 int fmm_pair_own_single(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a, fmm_pair_block *b, double factor[2]);
 
+/* Whether a crowd and a go by products of densities (pair_sums_products.c), in double, or in single, where the crowd's densities are multiplied by this factor. */
+int fmm_pair_products_serve(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_side *a);
+int fmm_pair_products_serve_single(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_side *a, double crowd_factor);
+/* Whether they are the faster way. */
+int fmm_pair_products_pay(const fmm_pair_info *info, int gradient, int n_columns);
+
 /* In double, a crowd and at most FMM_PAIR_BACK points a that are apart; returns 0, having written nothing, when differences must be taken. */
 int fmm_pair_both_apart(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_side *a, fmm_pair_block *b, fmm_pair_back *back);
 

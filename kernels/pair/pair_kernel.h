@@ -89,7 +89,7 @@ enum { VECTORS = 2, APART_VECTORS = 4, MAX_VECTORS = 4, AHEAD = 4 };
 enum { VECTORS = 2, APART_VECTORS = 2, MAX_VECTORS = 2, AHEAD = 4 };
 #endif
 /* What a kernel is compiled for. vectors: of targets at once; staged: squares and estimates come from what was measured, `ahead` sources before; apart (pair_sums_apart.c; single: nothing is noted). */
-typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, apart, staged, ahead, scaled, vectors; } shape;
+typedef struct shape { int components, values, takes_normals, has_degree, columns, gradient, guarded, apart, staged, ahead, scaled, products, vectors; } shape;
 
 /* Coordinates are doubles, int32 quanta whose differences are exact (single), or floats (coarse). */
 #ifdef FMM_SINGLE
@@ -130,11 +130,17 @@ VECTOR_FUNCTION fmm_vector of_scaled(shape q, int k, fmm_vector sum) {
   return !q.scaled ? sum : sum * vector_constant(k ? 1. / ROOT_MULTIPLE / ROOT_MULTIPLE / ROOT_MULTIPLE : 1. / ROOT_MULTIPLE);
 }
 
+/* 1 / s, and 0 of 0: lanes that pad. */
+VECTOR_FUNCTION fmm_vector inverse_of(fmm_vector s) { return where_not_zero(s, 1 / s); }
+
 VECTOR_FUNCTION void add_sums(const fmm_pair_call *call, int i, shape q, const fmm_vector *f) {
+  fmm_vector by = {0};
+  if (q.products) by = inverse_of(*(const fmm_vector *)((const fmm_scalar *)call->target_density[0] + i));
 #pragma GCC unroll 28
   for (int k = 0; k < q.values * q.columns; k++) {
     double *sums = call->sums[k * call->sums_step] + i;
-    const fmm_vector sum = of_scaled(q, k / q.columns, f[k]);
+    fmm_vector sum = of_scaled(q, k / q.columns, f[k]);
+    if (q.products) sum *= by;
 #ifdef FMM_SINGLE
     const union { fmm_vector all; half_float_vector half[2]; } parts = {sum};
     for (int h = 0; h < 2; h++) *(double_vector *)(sums + h * LANES / 2) += __builtin_convertvector(parts.half[h], double_vector);
@@ -314,17 +320,34 @@ VECTOR_FUNCTION shape apart_shape(shape q) {
     if (VECTORS * (2 * q.values + 4) <= VECTOR_REGISTERS) sum_block_both(call, q, name##_##gradient##_##form##_chunk);                   \
     else sum_block_batch(call, once, STAGES(name, gradient) ? rooted_##name : open_##name);                                  \
   }
+/* By products of densities, potential and gradient of inverse distances, where registers hold two vectors of targets. */
+#define BY_PRODUCTS(name) (VECTOR_REGISTERS >= 32 && info_##name.inverse_distance)
+#define DEFINE_PRODUCTS(name, form, otherwise, is_apart)                                                                              \
+  __attribute__((noinline)) static void name##_1_##form##_chunk(const fmm_pair_call *call) {                                                             \
+    shape q = SHAPE(name, 1, 1, 0);                                                                                                 \
+    q.products = 1, q.apart = is_apart;                                                                                             \
+    sum_chunk_both(call, q, NULL);                                                      \
+  }                                                                                                                                 \
+  static void name##_1_##form(const fmm_pair_call *call) {                                                                                  \
+    shape q = SHAPE(name, 1, 1, 0);                                                                                                 \
+    if (BY_PRODUCTS(name)) sum_block_both(call, q, name##_1_##form##_chunk);                                                        \
+    else name##_1_##otherwise(call);                                                                                                \
+  }
 #define APART_0(name) name##_0_apart
 #ifdef FMM_SINGLE
 #define APART_1(name) name##_1_apart
-#define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1) DEFINE_BOTH(name, 0, apart, 1) DEFINE_BOTH(name, 1, apart, 1)
+#define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1) DEFINE_BOTH(name, 0, apart, 1) DEFINE_BOTH(name, 1, apart, 1) DEFINE_PRODUCTS(name, products, both, 0) DEFINE_PRODUCTS(name, products_apart, apart, 1)
+#define PRODUCTS_APART(name) name##_1_products_apart
 #else
 #define APART_1(name) name##_1_both /* derivatives need the differences */
-#define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1) DEFINE_BOTH(name, 0, apart, 1)
+#define DEFINE_PAIR(name) DEFINE_KERNELS(name, 0) DEFINE_KERNELS(name, 1) DEFINE_BOTH(name, 0, apart, 1) DEFINE_PRODUCTS(name, products, both, 0)
+#define PRODUCTS_APART(name) name##_1_products
 #endif
+#define PRODUCTS_0(name) name##_0_both, name##_0_apart /* nothing gained */
+#define PRODUCTS_1(name) name##_1_products, PRODUCTS_APART(name)
 FMM_PAIR_LIST(DEFINE_PAIR)
 
-#define KERNELS(name, gradient) {name##_##gradient##_1, name##_##gradient##_2, name##_##gradient##_4, name##_##gradient##_guarded, name##_##gradient##_both, APART_##gradient(name)}
+#define KERNELS(name, gradient) {name##_##gradient##_1, name##_##gradient##_2, name##_##gradient##_4, name##_##gradient##_guarded, name##_##gradient##_both, APART_##gradient(name), PRODUCTS_##gradient(name)}
 #define PAIR_ROW(name) {{KERNELS(name, 0), KERNELS(name, 1)}},
 #define JOIN_(a, b, c) a##b##_##c
 #define JOIN(a, b, c) JOIN_(a, b, c)

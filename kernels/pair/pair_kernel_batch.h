@@ -96,6 +96,8 @@ VECTOR_FUNCTION void add_lanes_both(const fmm_pair_call *call, int64_t j, shape 
 #pragma GCC unroll 16
     for (int l = 0; l < LANES; l++) rows[l] = lanes[l * q.values + k];
     fmm_vector sums = of_scaled(q, k, lane_sums(rows));
+    if (q.products)
+      for (int l = 0; l < LANES && j + l < call->n_sources; l++) sums[l] /= ((const fmm_scalar *)call->density[0])[j + l];
     for (int l = 0; l < LANES; l++) call->back[k][j + l] = sums[l];
   }
 }

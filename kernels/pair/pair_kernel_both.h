@@ -4,6 +4,7 @@
  * sources are kept as vectors over the targets' lanes, [value][source][lane], a chunk of sources at a time, and added across lanes at the end.
  * Where they do not, each source goes over all targets (pair_kernel_batch.h). */
 #include "kernels/pair/pair_kernel_batch.h"
+#include "kernels/pair/pair_kernel_products.h"
 
 enum { CHUNK_SUMS = 256 }; /* sums on a chunk of sources, kept in the first-level cache */
 
@@ -29,7 +30,8 @@ VECTOR_FUNCTION void add_source_both(const fmm_pair_call *call, int64_t j, const
 VECTOR_FUNCTION void sum_sources_both(const fmm_pair_call *call, int64_t begin, int64_t end, const fmm_scalar *params, shape q, pair_function *pair,
                                       int vectors, lane_group *g, fmm_vector f[][MAX_SUMS], fmm_vector t[][FMM_PAIR_MAX_COMPONENTS], fmm_vector *sums) {
 #define ACT(j, m) add_source_both(call, j, params, q, pair, vectors, g, m, f, t, sums)
-  FOR_SOURCES(begin, end, q.ahead, MEASURE, ACT);
+  if (q.products) sum_sources_products(call, begin, end, q, vectors, g, f, t, sums);
+  else FOR_SOURCES(begin, end, q.ahead, MEASURE, ACT);
 #undef ACT
 #undef MEASURE
 }

@@ -40,16 +40,17 @@ typedef void fmm_pair_kernel(const fmm_pair_call *call);
 
 /* Which kernel of a pair: number of columns it takes at once; one column guarded against distance zero; one column in both directions
  * (sources onto targets and targets onto sources, of a symmetric pair: one root serves two interactions), and the same of points that are known to be apart (single: the nearest is not
- * noted; double, potentials of homogeneous pairs that fmm_pair_suits_lattice: pair_sums_apart.c). */
+ * noted; double, potentials of homogeneous pairs that fmm_pair_suits_lattice: pair_sums_apart.c). These two also by products of densities, of which none is zero (fmm_pair_by_products): with K(x, y) s(x) s(y)
+ * and its gradient the sums on x are s(x) times, those on y s(y) times what is asked for, and what is added to the one is added to the other or subtracted from it. */
 typedef enum fmm_pair_form {
-  FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_COLUMNS_4, FMM_PAIR_GUARDED, FMM_PAIR_BOTH, FMM_PAIR_APART, FMM_N_PAIR_FORMS
+  FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_COLUMNS_4, FMM_PAIR_GUARDED, FMM_PAIR_BOTH, FMM_PAIR_APART, FMM_PAIR_PRODUCTS, FMM_PAIR_PRODUCTS_APART, FMM_N_PAIR_FORMS
 } fmm_pair_form;
 
 typedef struct fmm_pair_kernels { fmm_pair_kernel *run[2][FMM_N_PAIR_FORMS]; /* [gradient][form] */ } fmm_pair_kernels;
 
 /* Work on arrays (pair_arrays.c). quanta, floats: out[i] = (in[i] - centre) * quanta_per_unit, rounded to integers or floats; shifted: out[i] = in[i] - centre; scaled: out[i] = in[i] * factor,
  * rounded to floats; place, place_floats: integers shifted right with rounding, plus an offset (three planes; as floats); rescale: floats times a factor, these three in whole vectors,
- * reading and writing up to FMM_PAIR_MAX_LANES - 1 numbers too many; extent: widens range[0] .. range[1] to hold in[0..n); finite: whether all are finite numbers; add: to[i] += factor * in[i]; clear: zeros;
+ * reading and writing up to FMM_PAIR_MAX_LANES - 1 numbers too many; extent: widens range[0] .. range[1] to hold in[0..n); finite: whether all are finite numbers; least: the smallest magnitude (infinity of none); add: to[i] += factor * in[i]; clear: zeros;
  * from_origin: three planes, out = (in - origin) * factor, and the squared distances from the origin. */
 typedef struct fmm_pair_placing { int64_t n, in_stride, out_stride; const int32_t *in; int shift; int32_t offset[3]; } fmm_pair_placing;
 typedef struct fmm_pair_array_kernels {
@@ -62,6 +63,7 @@ typedef struct fmm_pair_array_kernels {
   void (*rescale)(int64_t n, const float *in, float factor, float *out);
   void (*extent)(int64_t n, const double *in, double range[2]);
   int (*finite)(int64_t n, const double *in);
+  double (*least)(int64_t n, const double *in);
   void (*add)(int64_t n, double factor, const double *in, double *to);
   void (*clear)(int64_t n, double *out);
   void (*from_origin)(int64_t n, const double *const in[3], const double origin[3], double factor, double *const out[3], double *square);

@@ -40,7 +40,7 @@ void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double 
   fmm_pair_accuracy exact = tolerance >= one_step ? FMM_PAIR_REDUCED : tolerance >= 1e-9 ? FMM_PAIR_NEAR : FMM_PAIR_FULL;
   *sum = (fmm_pair_sum){.pair = pair, .params = params, .n_columns = n_columns, .gradient = gradient != 0, .tolerance = tolerance,
                         .kernels = find_kernels(pair, exact), .lattice_kernels = find_lattice_kernels(pair, single ? LATTICE_SINGLE : LATTICE_FULL), .single_kernels = single ? find_kernels(pair, FMM_PAIR_SINGLE) : NULL,
-                        .accuracy = single ? FMM_PAIR_SINGLE : exact};
+                        .by_products = fmm_pair_products_pay(pair->info, gradient, n_columns), .accuracy = single ? FMM_PAIR_SINGLE : exact};
 }
 
 void fmm_pair_sum_allow_coarse(fmm_pair_sum *sum) {

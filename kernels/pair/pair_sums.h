@@ -27,6 +27,7 @@ typedef struct fmm_pair_sum {
   const struct fmm_pair_kernels *kernels;        /* double, of this instruction set; NULL: the plain C reference */
   const struct fmm_pair_kernels *single_kernels; /* NULL: all in double */
   fmm_pair_accuracy accuracy;                    /* of the pieces that stay in single, or of all */
+  int by_products;      /* both directions by products of densities (pair_sums_products.c) */
   const struct fmm_pair_lattice_kernels *lattice_kernels; /* of the same precision; NULL: the pair has none */
 } fmm_pair_sum;
 
@@ -69,11 +70,13 @@ typedef struct fmm_pair_points {
   int64_t component_stride;
   double bounds[3][2];     /* (where fmm_pair_sum_wants_bounds) lowest and highest coordinates */
   int exponent;            /* (single) the longest half-extent is below 2^exponent (pair_block.h) */
-  double density_factor;   /* (single) the power of two that takes densities to at most 2^40; of zeros the largest there is */
+  double density_factor;   /* (where fmm_pair_sum_wants_weights) the power of two that takes densities to at most 2^40; of zeros the largest there is */
+  double least_density;    /* (the same) the smallest magnitude of a density */
 } fmm_pair_points;
 int fmm_pair_sum_wants_bounds(const fmm_pair_sum *sum);
+int fmm_pair_sum_wants_weights(const fmm_pair_sum *sum);
 void fmm_pair_points_bound(fmm_pair_points *points);                          /* fills in bounds, exponent */
-void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points); /* fills in density_factor */
+void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points); /* fills in density_factor, least_density */
 
 /* (single) Sets of points as floats and integers, each converted once and then summed with many others. A set's coordinates are quanta from its own middle, 2^30 of
  * which are 2^exponent; its densities come times density_factor. quanta: 3 x capacity, density: components x capacity, of the caller. A set of n points

@@ -52,7 +52,7 @@ static int both_double(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, fmm
   load_crowd(sum, b, crowd);
   call.n_targets = b->n;
   fmm_pair_rows_clear(b->sums, b->n_values, b->n);
-  sum->kernels->run[sum->gradient][FMM_PAIR_BOTH](&call);
+  sum->kernels->run[sum->gradient][fmm_pair_products_serve(sum, crowd, side) ? FMM_PAIR_PRODUCTS : FMM_PAIR_BOTH](&call);
   return fmm_pair_rows_finite(b->sums, b->n_values, b->n) && back_finite(back, b->n_values, a->n);
 }
 

@@ -44,6 +44,9 @@ void fmm_pair_points_weigh(const fmm_pair_sum *sum, fmm_pair_points *points) {
   double range[2] = {0, 0};
   for (int k = 0; k < sum->pair->info->components; k++) fmm_pair_arrays()->extent(points->n, points->density + k * points->component_stride, range);
   const double largest = fmax(-range[0], range[1]);
+  points->least_density = INFINITY;
+  for (int k = 0; sum->by_products && k < sum->pair->info->components; k++)
+    points->least_density = fmin(points->least_density, fmm_pair_arrays()->least(points->n, points->density + k * points->component_stride));
   points->density_factor = largest > 0 ? fmm_pair_density_factor(largest) : MOST_FACTOR; /* zeros let others have theirs */
 }
 
@@ -135,7 +138,8 @@ int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_store *store, c
   for (int k = 0; k < components; k++) call.density[k] = store->density + k * store->capacity + a->at + a->begin, call.target_density[k] = target_density[k];
   b->n = (int)n;
   fmm_pair_rows_clear(b->sums, b->n_values, b->n);
-  sum->single_kernels->run[sum->gradient][apart ? FMM_PAIR_APART : FMM_PAIR_BOTH](&call);
+  const int by_products = fmm_pair_products_serve_single(sum, crowd, a, target_factor);
+  sum->single_kernels->run[sum->gradient][apart ? (by_products ? FMM_PAIR_PRODUCTS_APART : FMM_PAIR_APART) : by_products ? FMM_PAIR_PRODUCTS : FMM_PAIR_BOTH](&call);
   fmm_pair_factors_in(sum->pair->info, f.exponent_of_length, a->points->density_factor, back->block_factor);
   fmm_pair_factors_in(sum->pair->info, f.exponent_of_length, target_factor, back->factor);
   return (apart || fmm_pair_far_enough(sum, nearest, f.length, rounding)) && isfinite(back->factor[1]) && isfinite(back->block_factor[1]); /* derivatives' are the larger ones */

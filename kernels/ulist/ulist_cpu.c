@@ -14,7 +14,7 @@
 #include "kernels/ulist/ulist_groups.h"
 
 enum { MAX_RANGES = 64, MAX_MATES = 64 };
-_Static_assert(sizeof(fmm_pair_points) == 112, "as model/footprint.c counts them");
+_Static_assert(sizeof(fmm_pair_points) == 120, "as model/footprint.c counts them");
 
 typedef struct workspace {
   fmm_ulist_groups groups;
@@ -22,6 +22,7 @@ typedef struct workspace {
   double *halo;  /* of group g from halo_begin[g] * n_values on; NULL: pairs are not summed in both directions */
   fmm_pair_points *leaf; /* of each row, where they are; their bounds, where they are wanted, from the beginning */
   int bounded;             /* leaves have bounds */
+  int weighed;             /* their densities are looked at before each run */
   int single;              /* pairs in both directions are summed from stores */
   fmm_pair_store store;    /* of thread 0; that of thread t is the t-th of its size */
 } workspace;
@@ -190,7 +191,7 @@ static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
 #pragma omp parallel num_threads(state->threads) firstprivate(w)
   {
     w.store = store_of_thread(own, state->pair->info->components, omp_get_thread_num());
-    if (w.both && own->single) {
+    if (w.both && own->weighed) {
 #pragma omp for schedule(static)
       for (int64_t row = row_begin; row < row_end; row++) fmm_pair_points_weigh(&w.sum, &own->leaf[row]);
     }
@@ -225,7 +226,7 @@ static fmm_status plan_groups(const fmm_state *state, workspace *own, int64_t *n
   own->n_values = info->outputs * (state->gradient ? 4 : 1);
   fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
   int both = state->tree->same_points && fmm_pair_sum_prefers_both(&sum);
-  own->single = sum.single_kernels != NULL, own->bounded = fmm_pair_sum_wants_bounds(&sum);
+  own->single = sum.single_kernels != NULL, own->bounded = fmm_pair_sum_wants_bounds(&sum), own->weighed = fmm_pair_sum_wants_weights(&sum);
   FMM_TRY(fmm_ulist_groups_create(&own->groups, state->tree, &state->lists->u, both, state->threads));
   *n_halo = both ? own->groups.halo_begin[own->groups.n_groups] * own->n_values + 1 : 0;
   return FMM_OK;
