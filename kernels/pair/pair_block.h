@@ -64,6 +64,8 @@ static inline int fmm_pair_exponent_of(double half) {
 /* Single precision: the power of two that takes densities of this magnitude to at most 2^40; a pair's parameters where lengths are multiplied by 2^exponent, and
  * what sums of densities so multiplied have to be multiplied with there, for potentials and derivatives. Exact: powers of two. */
 double fmm_pair_density_factor(double largest);
+/* What the rounding of coordinates may make of a near pair: of derivatives, which take it twice and of which a few may outweigh all others, a sixteenth. */
+static inline double fmm_pair_near_tolerance(const fmm_pair_sum *sum) { return sum->gradient ? 0.0625 * sum->tolerance : sum->tolerance; }
 /* Whether all squared distances in nearest[FMM_PAIR_MAX_LANES] are far enough for the tolerance, coordinates erring by `rounding` (about 2.5 times the root of the mean square) in the unit of
  * which `length` are the kernel's. */
 int fmm_pair_far_enough(const fmm_pair_sum *sum, const float *nearest, double length, double rounding);

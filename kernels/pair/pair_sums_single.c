@@ -124,7 +124,7 @@ static void sum_piece(const fmm_pair_sum *sum, const fmm_pair_block *b, const fm
 int fmm_pair_far_enough(const fmm_pair_sum *sum, const float *nearest, double length, double rounding) {
   float least = nearest[0];
   for (int l = 1; l < FMM_PAIR_MAX_LANES; l++) least = nearest[l] < least ? nearest[l] : least;
-  return sqrt(least) * length * sum->tolerance >= rounding;
+  return sqrt(least) * length * fmm_pair_near_tolerance(sum) >= rounding;
 }
 
 /* Whether the piece's rounding is within the tolerance and its zero distances are true ones. */

@@ -118,7 +118,7 @@ int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_store *store, c
   double target_factor = INFINITY;
   frame f;
   const double rounding = rounding_in(sum, rounding_of_placed), gap = frame_of_all(sum, crowd, a, &f);
-  const int apart = gap * f.quanta_per_unit * sum->tolerance >= 2 * rounding; /* twice, as rounded points may be nearer by a quantum or two */
+  const int apart = gap * f.quanta_per_unit * fmm_pair_near_tolerance(sum) >= 2 * rounding; /* twice, as rounded points may be nearer by a quantum or two */
   for (int i = 0; i < crowd->n; i++) target_factor = fmin(target_factor, crowd->part[i].points->density_factor);
   place(sum, store, &f, a, &source, 0);
   int64_t n = 0;

@@ -22,10 +22,10 @@ static void NAME(load)(int n, const double *const box[8], double factor, void *p
       for (int i = 0; i < n; i++) out[8 * i + o] = 0;
 }
 
-static void NAME(save)(int n, const void *points, double factor, double *const box[8]) {
-  const REAL *in = points, *mean = in + 8 * (int64_t)n;
+static void NAME(save)(int n, const void *points, const double mean[8], double factor, double *const box[8]) {
+  const REAL *in = points;
   for (int o = 0; o < 8; o++)
-    for (int i = 0; box[o] && i < n; i++) box[o][i] = factor * ((double)mean[o] + (double)in[8 * i + o]);
+    for (int i = 0; box[o] && i < n; i++) box[o][i] = factor * (mean[o] + (double)in[8 * i + o]);
 }
 
 INLINE NAME(octet) NAME(get)(const REAL *p) { return *(const NAME(octet) *)p; }
@@ -250,12 +250,7 @@ static void NAME(forward)(const fmm_vlist_shape *s, const void *points, int kz, 
 #endif
 }
 
-INLINE void NAME(keep_mean)(const fmm_vlist_shape *s, REAL *frequency_0, REAL *points) {
-  for (int lane = 0; lane < 8; lane++) points[8 * (int64_t)s->n_surface + lane] = frequency_0[lane], frequency_0[lane] = 0;
-}
-
-static void NAME(inverse)(const fmm_vlist_shape *s, void *in, int64_t stride, int kz, void *points, void *scratch) {
-  if (kz == 0) NAME(keep_mean)(s, in, points);
+static void NAME(inverse)(const fmm_vlist_shape *s, const void *in, int64_t stride, int kz, void *points, void *scratch) {
   switch (s->order) {
 #ifdef FIXED
     case 7: kz ? NAME(inverse_order)(s, 7, in, stride, kz, 0, points, scratch) : NAME(inverse_order)(s, 7, in, stride, 0, 1, points, scratch); break;

@@ -5,15 +5,15 @@
  * half of the frequencies suffice (real data).
  * Homogeneous kernels: a slab may hold rows of several levels, scaled at the end; others: one level a slab.
  * Boxes without targets or whose parent has no row get zero, by the run that starts at row 0. Precision single: transforms and products in float (when that serves: runtime/precision.c).
- * What is the same at all points of a box, frequency 0, is kept apart from its other values and added in double at the end: gradients, which do not have it, would drown in its
- * rounding in float, the deeper the finer the boxes are.
- * Layout: points [group][channel][surface point][lane], of targets with that mean as one point more, spectra [frequency of the slice][group][channel][16]; channel = component*columns + column. */
+ * Frequency 0 is apart and in double (vlist_means.h); the spectra have 0 there.
+ * Layout: points [group][channel][surface point][lane], spectra [frequency of the slice][group][channel][16]; channel = component*columns + column. */
 #include <omp.h>
 #include <math.h>
 #include <string.h>
 
 #include "kernels/phase.h"
 #include "kernels/vlist/vlist_kernels.h"
+#include "kernels/vlist/vlist_means.h"
 
 typedef struct workspace {
   fmm_vlist_shape shape;
@@ -21,6 +21,7 @@ typedef struct workspace {
   int channels, past;     /* past: sources' spectra are written past the caches */
   fmm_vlist_slabs slabs;
   uint8_t *covered;       /* a box: it has targets and its parent a row */
+  double *source_means, *target_means;
   char *source_points, *target_points, *source_spectra, *target_spectra; /* see Layout */
   char *threads;          /* per thread: expanded sources, matrices, scratch */
   size_t expanded_bytes, matrices_bytes, thread_bytes;
@@ -77,6 +78,8 @@ static void free_workspace(workspace *w) {
   fmm_vlist_shape_free(&w->shape);
   fmm_vlist_slabs_free(&w->slabs);
   FMM_FREE(&w->covered);
+  FMM_FREE(&w->source_means);
+  FMM_FREE(&w->target_means);
   FMM_FREE(&w->source_points);
   FMM_FREE(&w->target_points);
   FMM_FREE(&w->source_spectra);
@@ -91,8 +94,7 @@ static void release(fmm_state *state) {
   FMM_FREE(&state->workspace[FMM_PHASE_VLIST]);
 }
 
-static size_t channel_bytes(const workspace *w) { return (size_t)w->shape.n_surface * FMM_VLIST_LANES * w->kernels->real_bytes; }
-static size_t target_channel_bytes(const workspace *w) { return channel_bytes(w) + FMM_VLIST_LANES * w->kernels->real_bytes; }
+static size_t points_bytes(const fmm_state *state, const workspace *w) { return (size_t)state->operators->n * (size_t)state->n_columns * 8 * w->kernels->real_bytes; }
 
 static fmm_status reserve(fmm_state *state) {
   workspace *w = NULL;
@@ -101,8 +103,10 @@ static fmm_status reserve(fmm_state *state) {
   state->workspace[FMM_PHASE_VLIST] = w;
   FMM_CHECK(size_workspace(state, w));
   w->past = slices_leave_caches(w);
-  FMM_CHECK(FMM_ALLOCATE(&w->source_points, (size_t)w->slabs.most_source_groups * (size_t)w->channels * channel_bytes(w), "V source points"));
-  FMM_CHECK(FMM_ALLOCATE(&w->target_points, (size_t)w->slabs.most_target_groups * (size_t)w->channels * target_channel_bytes(w), "V target points"));
+  FMM_CHECK(FMM_ALLOCATE(&w->source_points, (size_t)w->slabs.most_source_groups * points_bytes(state, w), "V source points"));
+  FMM_CHECK(FMM_ALLOCATE(&w->target_points, (size_t)w->slabs.most_target_groups * points_bytes(state, w), "V target points"));
+  FMM_CHECK(FMM_ALLOCATE(&w->source_means, w->slabs.most_source_groups * w->channels * FMM_VLIST_LANES, "V source means"));
+  FMM_CHECK(FMM_ALLOCATE(&w->target_means, w->slabs.most_target_groups * w->channels * FMM_VLIST_LANES, "V target means"));
   FMM_CHECK(FMM_ALLOCATE(&w->source_spectra, (size_t)w->slabs.most_source_groups * slice_bytes(w), "V source spectra"));
   FMM_CHECK(FMM_ALLOCATE(&w->target_spectra, (size_t)w->slabs.most_target_groups * slice_bytes(w), "V target spectra"));
   FMM_CHECK(FMM_ALLOCATE(&w->threads, (size_t)state->threads * w->thread_bytes, "V thread workspace"));
@@ -113,7 +117,7 @@ done:
 
 static size_t bytes(const fmm_state *state) {
   const workspace *w = state->workspace[FMM_PHASE_VLIST];
-  const void *const array[] = {w, w->shape.row_first, w->shape.row_count, w->shape.cosine, w->shape.sine, w->covered, w->source_points, w->target_points, w->source_spectra, w->target_spectra, w->threads};
+  const void *const array[] = {w, w->shape.row_first, w->shape.row_count, w->shape.cosine, w->shape.sine, w->covered, w->source_means, w->target_means, w->source_points, w->target_points, w->source_spectra, w->target_spectra, w->threads};
   size_t sum = fmm_vlist_slabs_bytes(&w->slabs);
   for (size_t i = 0; i < sizeof array / sizeof *array; i++) sum += fmm_memory_bytes(array[i]);
   return sum;
@@ -150,12 +154,14 @@ static int64_t values_of(const task *t, int32_t box, int channel) {
 static void load_group(const task *t, int64_t group) {
   const workspace *w = t->w;
   const int n_surface = t->state->operators->n_surface;
+  const size_t channel_bytes = (size_t)n_surface * FMM_VLIST_LANES * w->kernels->real_bytes;
   const int32_t *box = w->slabs.source_box + (t->s->source_group_begin + group) * FMM_VLIST_LANES;
   const double unit = unit_of(t->state);
   for (int channel = 0; channel < w->channels; channel++) {
     const double *from[FMM_VLIST_LANES];
     for (int lane = 0; lane < FMM_VLIST_LANES; lane++) from[lane] = box[lane] < 0 ? NULL : t->state->up_equivalent + values_of(t, box[lane], channel);
-    w->kernels->load(n_surface, from, unit, w->source_points + (size_t)(group * w->channels + channel) * channel_bytes(w));
+    fmm_vlist_mean_sources(n_surface, from, unit, w->source_means + (group * w->channels + channel) * FMM_VLIST_LANES);
+    w->kernels->load(n_surface, from, unit, w->source_points + (size_t)group * points_bytes(t->state, w) + (size_t)channel * channel_bytes);
   }
 }
 
@@ -164,7 +170,9 @@ static void save_row(const task *t, int64_t row) {
   const workspace *w = t->w;
   const fmm_tree *tree = state->tree;
   const fmm_vlist_place *place = &w->slabs.target_place[row];
+  const char *points = w->target_points + (size_t)place->group * points_bytes(state, w);
   const int n_surface = state->operators->n_surface;
+  const size_t channel_bytes = (size_t)n_surface * FMM_VLIST_LANES * w->kernels->real_bytes;
   const int32_t parent = state->lists->v.row[row];
   const double factor = fmm_operators_scale(state->operators, fmm_half_width(tree, tree->level[parent] + 1)) / unit_of(state);
   for (int channel = 0; channel < w->channels; channel++) {
@@ -173,7 +181,8 @@ static void save_row(const task *t, int64_t row) {
       const uint8_t lane = place->lane[tree->octant[c]];
       if (lane != FMM_VLIST_NONE) to[lane] = state->down_check + values_of(t, c, channel);
     }
-    w->kernels->save(n_surface, w->target_points + (size_t)((int64_t)place->group * w->channels + channel) * target_channel_bytes(w), factor, to);
+    const double *mean = w->target_means + ((int64_t)place->group * w->channels + channel) * FMM_VLIST_LANES;
+    w->kernels->save(n_surface, points + (size_t)channel * channel_bytes, mean, factor, to);
   }
 }
 
@@ -182,7 +191,7 @@ static void transform_source(const task *t, int kz, int64_t i) {
   const workspace *w = t->w;
   size_t real = w->kernels->real_bytes;
   int64_t stride = t->source_groups * w->channels * 16;
-  w->kernels->forward(&w->shape, w->source_points + (size_t)i * channel_bytes(w), kz, w->source_spectra + (size_t)i * 16 * real, stride, w->past, t->scratch);
+  w->kernels->forward(&w->shape, w->source_points + (size_t)i * (size_t)w->shape.n_surface * FMM_VLIST_LANES * real, kz, w->source_spectra + (size_t)i * 16 * real, stride, w->past, t->scratch);
 }
 
 /* Of groups that rows which are asked for have lanes in, and of some between. */
@@ -191,7 +200,24 @@ static void transform_target(const task *t, int kz, int64_t i) {
   size_t real = w->kernels->real_bytes;
   int64_t stride = t->target_groups * w->channels * 16, group = t->s->target_group_begin + i / w->channels;
   if (w->slabs.target_rows[group].last < t->row_begin || w->slabs.target_rows[group].first >= t->row_end) return;
-  w->kernels->inverse(&w->shape, w->target_spectra + (size_t)i * 16 * real, stride, kz, w->target_points + (size_t)i * target_channel_bytes(w), t->scratch);
+  w->kernels->inverse(&w->shape, w->target_spectra + (size_t)i * 16 * real, stride, kz, w->target_points + (size_t)i * (size_t)w->shape.n_surface * FMM_VLIST_LANES * real, t->scratch);
+}
+
+/* Frequency 0: the means of the rows, and zeros in the spectra. */
+static void multiply_means(const task *t) {
+  const fmm_state *state = t->state;
+  const workspace *w = t->w;
+  const int nc = state->operators->parity.n_components;
+  const fmm_vlist_mean_product product = {&state->lists->v, &w->slabs, t->s, (int64_t)w->channels * FMM_VLIST_LANES};
+  fmm_vlist_mean_matrices m;
+  memset(w->target_spectra, 0, (size_t)(t->target_groups * w->channels) * 16 * w->kernels->real_bytes);
+  for (int k = 0; k < nc * nc; k++) {
+    const int out = k / nc, in = k % nc;
+    fmm_vlist_mean_matrices_fill(state->operators, t->set, out, in, &m);
+    for (int column = 0; column < state->n_columns; column++)
+      for (int64_t row = t->row_begin; row < t->row_end; row++)
+        fmm_vlist_mean_multiply(&product, &m, row, w->source_means + (in * state->n_columns + column) * FMM_VLIST_LANES, w->target_means + (out * state->n_columns + column) * FMM_VLIST_LANES, in > 0);
+  }
 }
 
 static void multiply_frequency(const task *t, int kz, int64_t f) {
@@ -241,7 +267,9 @@ static void run_slab(const task *t) {
 #pragma omp for schedule(dynamic, source_chunk)
     for (int64_t i = 0; i < sources; i++) transform_source(t, kz, i);
 #pragma omp for schedule(dynamic, 1)
-    for (int64_t f = 0; f < n_frequencies; f++) multiply_frequency(t, kz, f);
+    for (int64_t f = 0; f < n_frequencies; f++)
+      if (kz || f) multiply_frequency(t, kz, f);
+      else multiply_means(t);
 #pragma omp for schedule(dynamic, target_chunk) nowait /* the next slice's sources need none of it, and its products begin when they are done */
     for (int64_t i = 0; i < targets; i++) transform_target(t, kz, i);
   }

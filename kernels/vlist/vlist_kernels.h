@@ -47,15 +47,15 @@ typedef struct fmm_vlist_product {
 typedef struct fmm_vlist_kernels {
   size_t real_bytes;
   int padded;                /* reals of a padded row of 27, 28 or 32 */
-  /* Eight boxes' values to [point][lane] (NULL: zeros) and back (NULL: none), with the mean behind the points added; factor multiplies. */
+  /* Eight boxes' values to [point][lane] (NULL: zeros) and back (NULL: none), where each lane's mean is added; factor multiplies. */
   void (*load)(int n, const double *const box[8], double factor, void *points);
-  void (*save)(int n, const void *points, double factor, double *const box[8]);
+  void (*save)(int n, const void *points, const double mean[8], double factor, double *const box[8]);
   /* Slice kz of a group's transform: points [n_surface][8] -> spectrum value (kx, ky) at out + (kx*grid + ky)*stride reals; for kz = 0 only kx < p.
    * past: written past the caches, for spectra that these do not hold until they are read. Points and spectra of the next group, which are fetched
    * ahead, follow this one's. */
   void (*forward)(const fmm_vlist_shape *s, const void *points, int kz, void *out, int64_t stride, int past, void *scratch);
-  /* Adds slice kz's part to points, or begins them for kz = 0, from spectrum values at the same places; frequency 0 becomes the mean behind the points and is cleared. */
-  void (*inverse)(const fmm_vlist_shape *s, void *in, int64_t stride, int kz, void *points, void *scratch);
+  /* Adds slice kz's part to points, or begins them for kz = 0, from spectrum values at the same places. */
+  void (*inverse)(const fmm_vlist_shape *s, const void *in, int64_t stride, int kz, void *points, void *scratch);
   /* n parents' places, values [group][channel][16] -> padded rows of 27, [parent][channel][re | im]. */
   void (*expand)(int64_t n, int channels, const fmm_vlist_place *place, const void *spectrum, void *expanded);
   void (*matrices)(const double full[343][2], void *out);                   /* transforms of all offsets -> [direction][re | im] */
