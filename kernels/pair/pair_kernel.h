@@ -152,17 +152,19 @@ VECTOR_FUNCTION void add_sums(const fmm_pair_call *call, int i, shape q, const f
 
 #ifdef FMM_SINGLE
 /* Notes the nearest pair; where some may be at distance zero it leaves them out and counts the others. */
-VECTOR_FUNCTION void track(lane_group *g, fmm_vector dx, fmm_vector dy, fmm_vector dz, int guarded) {
-  fmm_vector r2 = dx * dx + dy * dy + dz * dz;
+VECTOR_FUNCTION void track_square(lane_group *g, fmm_vector r2, int guarded) {
   if (guarded) note_distance(r2, &g->nearest, &g->apart);
   else g->nearest = vector_min(r2, g->nearest);
 }
+
+VECTOR_FUNCTION void track(lane_group *g, fmm_vector dx, fmm_vector dy, fmm_vector dz, int guarded) { track_square(g, dx * dx + dy * dy + dz * dz, guarded); }
 
 VECTOR_FUNCTION void store_tracking(const fmm_pair_call *call, int i, const lane_group *g, int guarded) {
   *(fmm_vector *)call->nearest = vector_min(g->nearest, *(fmm_vector *)call->nearest);
   if (guarded) *(fmm_mask *)(call->zeros + i) += (fmm_integer)call->n_sources - g->apart;
 }
 #else
+VECTOR_FUNCTION void track_square(lane_group *g, fmm_vector r2, int guarded) { (void)0; }
 VECTOR_FUNCTION void track(lane_group *g, fmm_vector dx, fmm_vector dy, fmm_vector dz, int guarded) { (void)0; }
 VECTOR_FUNCTION void store_tracking(const fmm_pair_call *call, int i, const lane_group *g, int guarded) { (void)0; }
 #endif

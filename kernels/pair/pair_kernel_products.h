@@ -41,7 +41,7 @@ VECTOR_FUNCTION void sum_sources_products(const fmm_pair_call *call, int64_t beg
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++) {
       begin_products(call, after, &g[v], q, &next[v]);
-      if (!q.apart) track(&g[v], now[v].d.x, now[v].d.y, now[v].d.z, 0);
+      if (!q.apart) track_square(&g[v], now[v].square, 0);
     }
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) back[k] = lanes[k];

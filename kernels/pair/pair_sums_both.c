@@ -111,7 +111,7 @@ static void start_block(const fmm_pair_sum *sum, fmm_pair_block *block) {
 }
 
 void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a, int64_t n_others, const fmm_pair_side *others) {
-  const int64_t most = sum->gradient ? FMM_PAIR_BLOCK / 2 : FMM_PAIR_BLOCK; /* four sums a target: as many as the first-level cache holds */
+  const int64_t most = FMM_PAIR_BLOCK;
   fmm_pair_block block;
   fmm_pair_crowd crowd;
   start_block(sum, &block);
