@@ -133,6 +133,40 @@ static void clear(int64_t n, double *out) {
   for (int64_t i = 0; i < n; i++) out[i] = 0;
 }
 
+/* One bit a lane that is below the limit. */
+VECTOR_FUNCTION unsigned lanes_below(float_vector v, float_vector limit) {
+#if defined(FMM_SIMD_AVX512_BUILD)
+  return _mm512_cmp_ps_mask((__m512)v, (__m512)limit, _CMP_LT_OQ);
+#elif defined(FMM_SIMD_AVX2_BUILD)
+  return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps((__m256)v, (__m256)limit, _CMP_LT_OQ));
+#else
+  unsigned lanes = 0;
+  for (int l = 0; l < INTEGERS; l++) lanes |= (unsigned)(v[l] < limit[l]) << l;
+  return lanes;
+#endif
+}
+
+static int near_pairs(const fmm_pair_call *call, float limit, fmm_pair_indices *pair) {
+  const float_vector most = limit - (float_vector){0};
+  int n = 0;
+  for (int64_t j = 0; j < call->n_sources; j++) {
+    int_vector s[3];
+    for (int axis = 0; axis < 3; axis++) s[axis] = ((const int32_t *)call->source[axis])[j] - (int_vector){0};
+    for (int i = 0; i < call->n_targets; i += INTEGERS) {
+      float_vector d[3], r2;
+      for (int axis = 0; axis < 3; axis++) d[axis] = __builtin_convertvector(*(const int_vector *)((const int32_t *)call->target[axis] + i) - s[axis], float_vector);
+      r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+      for (unsigned left = lanes_below(r2, most); left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        if (i + lane >= call->n_targets || r2[lane] == 0) continue;
+        if (n == FMM_PAIR_MOST_NEAR) return n + 1;
+        pair[n++] = (fmm_pair_indices){(int16_t)(i + lane), (int16_t)j};
+      }
+    }
+  }
+  return n;
+}
+
 static void from_origin(int64_t n, const double *const in[3], const double origin[3], double factor, double *const out[3], double *square) {
   const double *x = in[0], *y = in[1], *z = in[2], at[3] = {origin[0], origin[1], origin[2]};
   double *to_x = out[0], *to_y = out[1], *to_z = out[2];
@@ -146,4 +180,4 @@ static void from_origin(int64_t n, const double *const in[3], const double origi
 
 #define TABLE_(suffix) fmm_pair_arrays_##suffix
 #define TABLE(suffix) TABLE_(suffix)
-const fmm_pair_array_kernels TABLE(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_shifted, to_float, place, place_floats, rescale, widen, all_finite, least, add, clear, from_origin};
+const fmm_pair_array_kernels TABLE(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_shifted, to_float, place, place_floats, rescale, widen, all_finite, least, add, clear, near_pairs, from_origin};

@@ -69,6 +69,8 @@ static inline double fmm_pair_near_tolerance(const fmm_pair_sum *sum) { return s
 /* Whether all squared distances in nearest[FMM_PAIR_MAX_LANES] are far enough for the tolerance, coordinates erring by `rounding` (about 2.5 times the root of the mean square) in the unit of
  * which `length` are the kernel's. */
 int fmm_pair_far_enough(const fmm_pair_sum *sum, const float *nearest, double length, double rounding);
+/* The square of that distance, in quanta. */
+static inline double fmm_pair_near_limit(const fmm_pair_sum *sum, double rounding) { return rounding / fmm_pair_near_tolerance(sum) * (rounding / fmm_pair_near_tolerance(sum)); }
 void fmm_pair_params_in(const fmm_pair_info *info, const double *params, int exponent, double in[FMM_MAX_PARAMS]);
 void fmm_pair_factors_in(const fmm_pair_info *info, int exponent, double density_factor, double factor[2]);
 
@@ -92,6 +94,11 @@ typedef struct fmm_pair_back {
  * *factor, of potentials and derivatives), or return 0 when these must go to double. */
 int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_crowd *crowd, const fmm_pair_side *a, fmm_pair_block *b, fmm_pair_back *back);
 int fmm_pair_own_single(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a, fmm_pair_block *b, double factor[2]);
+
+/* Corrects the pairs of a call in single, of quanta, that are nearer than sqrt(limit) of these, `quantum` long (pair_sums_near.c); 0, having done nothing, where these are too many. Sums and factors as the two
+ * functions above leave them. */
+int fmm_pair_correct_both(const fmm_pair_sum *sum, const fmm_pair_call *call, const fmm_pair_crowd *crowd, const fmm_pair_side *a, double limit, double quantum, fmm_pair_block *b, fmm_pair_back *back);
+int fmm_pair_correct_own(const fmm_pair_sum *sum, const fmm_pair_call *call, const fmm_pair_side *a, double limit, double quantum, const double factor[2], fmm_pair_block *b);
 
 /* Whether a crowd and a go by products of densities (pair_sums_products.c), in double, or in single, where the crowd's densities are multiplied by this factor. */
 int fmm_pair_products_serve(const fmm_pair_sum *sum, const fmm_pair_crowd *crowd, const fmm_pair_side *a);

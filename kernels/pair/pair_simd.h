@@ -48,9 +48,14 @@ typedef enum fmm_pair_form {
 
 typedef struct fmm_pair_kernels { fmm_pair_kernel *run[2][FMM_N_PAIR_FORMS]; /* [gradient][form] */ } fmm_pair_kernels;
 
+/* Single: a pair of a call by its places. */
+enum { FMM_PAIR_MOST_NEAR = 64 };
+typedef struct fmm_pair_indices { int16_t target, source; } fmm_pair_indices;
+
 /* Work on arrays (pair_arrays.c). quanta, floats: out[i] = (in[i] - centre) * quanta_per_unit, rounded to integers or floats; shifted: out[i] = in[i] - centre; scaled: out[i] = in[i] * factor,
  * rounded to floats; place, place_floats: integers shifted right with rounding, plus an offset (three planes; as floats); rescale: floats times a factor, these three in whole vectors,
  * reading and writing up to FMM_PAIR_MAX_LANES - 1 numbers too many; extent: widens range[0] .. range[1] to hold in[0..n); finite: whether all are finite numbers; least: the smallest magnitude (infinity of none); add: to[i] += factor * in[i]; clear: zeros;
+ * near_pairs: a call's pairs, of quanta, whose squared distance is below the limit but not zero; returns how many, FMM_PAIR_MOST_NEAR + 1 when there are more than that;
  * from_origin: three planes, out = (in - origin) * factor, and the squared distances from the origin. */
 typedef struct fmm_pair_placing { int64_t n, in_stride, out_stride; const int32_t *in; int shift; int32_t offset[3]; } fmm_pair_placing;
 typedef struct fmm_pair_array_kernels {
@@ -66,6 +71,7 @@ typedef struct fmm_pair_array_kernels {
   double (*least)(int64_t n, const double *in);
   void (*add)(int64_t n, double factor, const double *in, double *to);
   void (*clear)(int64_t n, double *out);
+  int (*near_pairs)(const fmm_pair_call *call, float limit, fmm_pair_indices pair[FMM_PAIR_MOST_NEAR]);
   void (*from_origin)(int64_t n, const double *const in[3], const double origin[3], double factor, double *const out[3], double *square);
 } fmm_pair_array_kernels;
 extern const fmm_pair_array_kernels fmm_pair_arrays_plain, fmm_pair_arrays_avx2, fmm_pair_arrays_avx512;

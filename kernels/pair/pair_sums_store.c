@@ -142,7 +142,9 @@ int fmm_pair_both_single(const fmm_pair_sum *sum, const fmm_pair_store *store, c
   sum->single_kernels->run[sum->gradient][apart ? (by_products ? FMM_PAIR_PRODUCTS_APART : FMM_PAIR_APART) : by_products ? FMM_PAIR_PRODUCTS : FMM_PAIR_BOTH](&call);
   fmm_pair_factors_in(sum->pair->info, f.exponent_of_length, a->points->density_factor, back->block_factor);
   fmm_pair_factors_in(sum->pair->info, f.exponent_of_length, target_factor, back->factor);
-  return (apart || fmm_pair_far_enough(sum, nearest, f.length, rounding)) && isfinite(back->factor[1]) && isfinite(back->block_factor[1]); /* derivatives' are the larger ones */
+  if (!isfinite(back->factor[1]) || !isfinite(back->block_factor[1])) return 0; /* derivatives' are the larger ones */
+  if (apart || fmm_pair_far_enough(sum, nearest, f.length, rounding)) return 1;
+  return sum->accuracy == FMM_PAIR_SINGLE && fmm_pair_correct_both(sum, &call, crowd, a, fmm_pair_near_limit(sum, rounding), 1 / f.quanta_per_unit, b, back);
 }
 
 int fmm_pair_own_single(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a, fmm_pair_block *b, double factor[2]) {
@@ -164,5 +166,10 @@ int fmm_pair_own_single(const fmm_pair_sum *sum, const fmm_pair_store *store, co
   fmm_pair_factors_in(sum->pair->info, f.exponent_of_length, a->points->density_factor, factor);
   for (int i = 0; i < b->n; i++)
     if (zeros[i] != 1) return 0; /* a point and none but itself */
-  return fmm_pair_far_enough(sum, nearest, f.length, rounding_in(sum, rounding_of_own)) && isfinite(factor[1]) && fmm_pair_rows_finite(b->sums, b->n_values, b->n);
+  const double rounding = rounding_in(sum, rounding_of_own);
+  if (!isfinite(factor[1])) return 0;
+  if (!fmm_pair_far_enough(sum, nearest, f.length, rounding) &&
+      !(sum->accuracy == FMM_PAIR_SINGLE && fmm_pair_correct_own(sum, &call, a, fmm_pair_near_limit(sum, rounding), 1 / f.quanta_per_unit, factor, b)))
+    return 0;
+  return fmm_pair_rows_finite(b->sums, b->n_values, b->n);
 }
