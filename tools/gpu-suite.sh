@@ -153,6 +153,7 @@ block "4,194,304 uniform, order 5" "$b" n=4194304 leaf=110 root=1.6 order=5 most
 block "4,194,304 ellipsoid, order 5" "$b" n=4194304 leaf=150 root=1.25 dist=ellipsoid order=5
 block "4,194,304 uniform, mixed precision, signed" "$b" n=4194304 leaf=220 precision=mixed densities=signed order=7 most_ms=11 most_error=1e-6
 block "4,194,304 uniform, potential and gradient" "$b" n=4194304 leaf=110 root=1.6 gradient=1 most_ms=24
+block "The same, mixed precision, signed" "$b" n=4194304 leaf=110 root=1.6 order=8 gradient=1 precision=mixed densities=signed most_error=1e-6
 block "1,000,000 uniform, order 11" "$b" n=1000000 leaf=512 root=1.3 order=11
 block "1,000,000 ellipsoid, order 10" "$b" n=1000000 leaf=300 root=1.25 dist=ellipsoid order=10
 block "1,048,576 uniform, 4 density columns" "$b" n=1048576 leaf=64 columns=4 samples=200

@@ -1,6 +1,6 @@
 /* Sums in both directions by products of densities: the pair is evaluated for s(x) s(y), so that what it adds to the one point is what it adds to the other, or its negative, and sums
- * are divided by their own point's density at the end. Of a potential with gradient that is 14 multiplications and fused ones a pair instead of 19 (double, one Newton step), but 11 additions instead of
- * 3: it pays where a core adds beside its multiplications, on units of their own.
+ * are divided by their own point's density at the end. Of a potential with gradient that is 14 operations on the units that multiply, fused ones and the root's estimate among them, a pair instead of 19 (double, one Newton step), but 11
+ * additions instead of 3: it pays where a core adds beside its multiplications, on units of their own.
  * Exact but for a rounding more, as long as no density is zero and products stay within the numbers that have all their digits; others go the usual way. */
 #include <math.h>
 
