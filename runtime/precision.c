@@ -4,8 +4,8 @@
 #include "plan.h"
 
 /* Single-precision pair sums with double accumulation carry about 1e-7 of the summed magnitudes, and a pair as near as they take at all up to 0.4
- * of the tolerance, in derivatives a twentieth (pair_sums_single.c): at 1e-6 potentials of molecules and salts err by 1e-7 to 4e-7 in direct sums, and gradients, of which one
- * near pair can outweigh all others, by up to 2.5e-7. Values that die away within a length, as exponentials, err by the rounding of as many such lengths (20,000 random points,
+ * of the tolerance, in derivatives a twentieth (fmm_pair_near_tolerance): at 1e-6 potentials of molecules and salts err by 1e-7 to 4e-7 in direct sums, and gradients, of which one
+ * near pair can outweigh all others, by up to 3.6e-7. Values that die away within a length, as exponentials, err by the rounding of as many such lengths (20,000 random points,
  * of which the few nearest pairs are all that is left: 1.2e-7, 1.6e-6 and 6.4e-6 at 37, 330 and 1,100 lengths between points): those of regular points by as many times 6e-8. */
 static int single_serves_pairs(const fmm_options *options, double steps) {
   const double a_step = 2e-7, most_steps = 60; /* what is left after more lengths leaves a float's range */
@@ -15,11 +15,12 @@ static int single_serves_pairs(const fmm_options *options, double steps) {
 /* Densities of both signs cancel at targets of their own as far as one likes (with single precision, at 1e-6: around random charges 1.7e-6, around a neutral lattice 2e-2), and
  * on lattices (1.2e-6): there all is in double unless it is named (cancels). So it is with gradients at targets of their own, which cancel inside of a shell of charges of one sign (2.4e-4 at 1e-4). */
 
-/* Float transforms and products of the V list err by up to 5e-8 of cancelling potentials, at any order, of several components by 2.5e-7 (their mean over a box is in double: vlist_means.h). Gradients of
- * densities of one sign err by 1.4e-7 to 3.5e-7 (20,000 to 10,000,000 points), a lone charge's by 2.8e-7; those of several components by up to 7e-7 and 1.9e-6. */
+/* Float transforms and products of the V list err by up to 5e-8 of cancelling potentials, at any order, of several components by 2.5e-7 (on CPU cores their mean over a box is in double:
+ * vlist_means.h; a GPU's arithmetic is, what it keeps in float are spectra). Gradients of densities of one sign err by 1.4e-7 to 3.5e-7 (20,000 to 10,000,000 points), a lone charge's by 2.8e-7; those of
+ * several components by up to 7e-7 and 1.9e-6. Where few points on a shell carry all densities and very many inside have none, the error is relative to less: 4.2e-6 (500 and 100,000). */
 static int single_serves_vlist(const fmm_options *options, const fmm_pair_info *pair) {
-  const double least[2][2] = {{2.5e-7, 1e-6}, {8e-7, 1e-5}}; /* [gradient][several components] */
-  return options->tolerance >= least[options->gradient != 0][pair->components > 1];
+  const double potentials[2] = {2.5e-7, 1e-6}, spread[2] = {8e-7, 1e-5}, any[2] = {2e-5, 1e-4}; /* [several components] */
+  return options->tolerance >= (!options->gradient ? potentials : options->densities_spread ? spread : any)[pair->components > 1];
 }
 
 static void fill_set(fmm_precision_sets *sets, fmm_precision all, fmm_precision vlist) {

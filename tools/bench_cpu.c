@@ -68,6 +68,7 @@ static fmm_status read_options(fmm_options *o, int argc, char **argv) {
   static const char *const precisions[] = {"auto", "double", "mixed", "single", NULL};
   static const char *const schedules[] = {"cpu", "auto", NULL};
   FMM_TRY(fmm_options_init(o));
+  o->densities_spread = 1; /* random ones, generated or written by this program */
   o->kernel = fmm_bench_value(argc, argv, "kernel", "laplace");
   o->tolerance = number_of(argc, argv, "tolerance", pow(10, -number_of(argc, argv, "digits", 6)));
   o->gradient = number_of(argc, argv, "gradient", 0) != 0;

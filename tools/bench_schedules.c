@@ -49,6 +49,7 @@ static fmm_status make_case(contest *c) {
 static fmm_status make_plan(contest *c, int k) {
   fmm_options o;
   FMM_TRY(fmm_options_init(&o));
+  o.densities_spread = 1;
   o.tolerance = pow(10, -c->what->digits), o.gradient = c->what->gradient, o.schedule = kinds[k], o.gpu_sms = c->sms, o.threads = c->threads, o.profile_path = c->profile;
   o.density_sign = strcmp(c->what->densities, "unit") ? FMM_DENSITY_SIGNED : FMM_DENSITY_NONNEGATIVE;
   FMM_TRY(fmm_plan_create(&c->plan[k], &o));

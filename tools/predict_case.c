@@ -13,6 +13,7 @@ static fmm_status read_densities(const char *path, fmm_case *c) {
   int64_t columns = in.k / c->pair->components;
   int fits = columns >= 1 && columns <= INT_MAX && in.k % c->pair->components == 0;
   c->in_phase = c->pair->components == 1 && fmm_densities_in_phase(c->n, NULL, (int)columns, in.densities);
+  c->spread = fits && fmm_densities_spread(c->n, c->pair->components, (int)columns, in.densities);
   fmm_status status = fits ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density column(s); kernel %s takes %d, or a multiple of that; give others by --densities " FMM_DENSITIES "|FILE, or another --kernel", path, (long long)in.k,
                                                c->pair->name, c->pair->components);
   c->columns = (int)columns;
@@ -28,6 +29,7 @@ static fmm_status name_case(const fmm_case_options *o, fmm_case *c) {
   c->columns = 1;
   c->densities_from = o->densities ? o->densities : "unit";
   c->in_phase = c->pair->components == 1 && strcmp(c->densities_from, "signed") != 0;
+  c->spread = 1; /* of what is generated */
   return fmm_is_density_name(c->densities_from) ? FMM_OK : read_densities(o->densities, c);
 }
 
@@ -40,5 +42,6 @@ fmm_status fmm_predict_take_case(fmm_prediction_run *run) {
   FMM_TRY(fmm_case_to_options(o, &run->plan));
   run->plan.n_columns = run->data.columns;
   run->plan.density_sign = run->data.in_phase ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
+  run->plan.densities_spread = run->data.spread;
   return FMM_OK;
 }

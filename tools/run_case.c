@@ -108,6 +108,24 @@ int fmm_densities_in_phase(int64_t n, const double *points, int columns, const d
   return 1;
 }
 
+int fmm_densities_spread(int64_t n, int components, int columns, const double *densities) {
+  for (int c = 0; c < columns; c++) {
+    double largest = 0, sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++)
+      for (int k = 0; k < components; k++) largest = fmax(largest, fabs(densities[(i * components + k) * columns + c]));
+    for (int64_t i = 0; largest > 0 && i < n; i++) {
+      double square = 0;
+      for (int k = 0; k < components; k++) {
+        const double s = densities[(i * components + k) * columns + c] / largest;
+        square += s * s;
+      }
+      sum += sqrt(square), squares += square;
+    }
+    if (sum * sum < squares * 0.1 * (double)n) return 0;
+  }
+  return 1;
+}
+
 static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
   FMM_TRY(fmm_pair_info_find(o->kernel, &c->pair));
   if (c->pair->takes_normals)
@@ -117,6 +135,7 @@ static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
   if (!c->densities && o->densities) FMM_TRY(other_densities(o, threads, c));
   else if (!c->densities) FMM_TRY(generate_densities(c->densities_from = "unit", o, threads, c));
   c->in_phase = c->pair->components == 1 && !o->targets && fmm_densities_in_phase(c->n, c->points, c->columns, c->densities);
+  c->spread = fmm_densities_spread(c->n, c->pair->components, c->columns, c->densities);
   return read_targets(o, c);
 }
 

@@ -13,6 +13,7 @@ typedef struct fmm_case {
   int columns;
   double *densities;      /* n x pair->components x columns */
   int in_phase;           /* one component, and fmm_densities_in_phase */
+  int spread;             /* fmm_densities_spread */
   const char *densities_from; /* "unit", a file's name; owned by the options */
 } fmm_case;
 
@@ -21,4 +22,6 @@ fmm_status fmm_case_load(const fmm_case_options *options, int threads, fmm_case 
 void fmm_case_free(fmm_case *data);
 /* Whether FMM_DENSITY_NONNEGATIVE holds of n x columns densities (row by row): none is negative, and in no column do few places (n x 3; NULL: all different) outweigh the rest. */
 int fmm_densities_in_phase(int64_t n, const double *points, int columns, const double *densities);
+/* Whether fmm_options' densities_spread holds of n rows of components x columns densities. */
+int fmm_densities_spread(int64_t n, int components, int columns, const double *densities);
 #endif

@@ -24,6 +24,7 @@ fmm_status fmm_run_plan(fmm_run *run) {
   FMM_TRY(fmm_case_to_options(&run->options.c, &options));
   options.n_columns = run->data.columns;
   options.density_sign = run->data.in_phase ? FMM_DENSITY_NONNEGATIVE : FMM_DENSITY_SIGNED;
+  options.densities_spread = run->data.spread;
   FMM_TRY(fmm_profile_obtain(run->options.c.profile, (int)run->options.c.gpu_sms, announce, NULL, run, &run->machine));
   FMM_TRY(fmm_plan_create_with(&run->plan, &options, &run->machine)); /* in a file or not */
   FMM_TRY(fmm_plan_set_points(run->plan, run->data.n, run->data.points, NULL, run->data.targets ? run->data.n_targets : 0, run->data.targets));

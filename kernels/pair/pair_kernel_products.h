@@ -1,5 +1,5 @@
 /* Part of pair_kernel.h: potential and gradient of inverse distances in both directions by products of densities (pair_sums_products.c): 14 operations on the units that
- * multiply and 11 additions for a vector of pairs in double with one Newton step. Differences, squares and estimates are those of the next source, in registers: one pair is a chain of some 57 cycles of latency, of which a core's scheduler
+ * multiply and 11 additions for a vector of pairs in double with one Newton step. Differences, squares and estimates are those of the next source, in registers: one pair with all that is added is a chain of some 57 cycles of latency (a potential's alone 45: pair_kernel.h), of which a core's scheduler
  * holds one source with its two vectors of targets; cut in two it finds the second half's operands ready. */
 /* A value of its own: else the multiplication that makes it is done twice, in each of the additions that take it. */
 #ifdef FMM_SIMD_AVX512_BUILD

@@ -40,7 +40,7 @@ typedef void fmm_pair_kernel(const fmm_pair_call *call);
 
 /* Which kernel of a pair: number of columns it takes at once; one column guarded against distance zero; one column in both directions
  * (sources onto targets and targets onto sources, of a symmetric pair: one root serves two interactions), and the same of points that are known to be apart (single: the nearest is not
- * noted; double, potentials of homogeneous pairs that fmm_pair_suits_lattice: pair_sums_apart.c). These two also by products of densities, of which none is zero (fmm_pair_by_products): with K(x, y) s(x) s(y)
+ * noted; double, potentials of homogeneous pairs that fmm_pair_suits_lattice: pair_sums_apart.c). These two also by products of densities, of which none is zero (pair_sums_products.c): with K(x, y) s(x) s(y)
  * and its gradient the sums on x are s(x) times, those on y s(y) times what is asked for, and what is added to the one is added to the other or subtracted from it. */
 typedef enum fmm_pair_form {
   FMM_PAIR_COLUMNS_1, FMM_PAIR_COLUMNS_2, FMM_PAIR_COLUMNS_4, FMM_PAIR_GUARDED, FMM_PAIR_BOTH, FMM_PAIR_APART, FMM_PAIR_PRODUCTS, FMM_PAIR_PRODUCTS_APART, FMM_N_PAIR_FORMS

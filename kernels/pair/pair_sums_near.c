@@ -1,5 +1,5 @@
-/* Near pairs of sums in single precision (pair_sums_store.c). What makes a pair wrong that is too near is the rounding of its points to quanta, not the arithmetic in float. So such a pair's value is
- * corrected: by what it is less what it is of the rounded points, both in double. Of two sets of some hundred points that touch few pairs are so near, and the sets need not go to double for them. */
+/* Near pairs of sums in single precision (pair_sums_store.c). What makes a pair wrong that is too near is the rounding of its points to quanta, far more than the arithmetic in float. So such a pair's value is
+ * corrected: by what it is less what it is of the rounded points, both in double (which is not quite what the float sum had of it: of pairs some quanta apart 3e-7 of the value were left). Of two sets of some hundred points that touch few pairs are so near, and the sets need not go to double for them. */
 #include <math.h>
 
 #include "kernels/pair/pair_block.h"
@@ -51,20 +51,21 @@ int fmm_pair_correct_both(const fmm_pair_sum *sum, const fmm_pair_call *call, co
   for (int k = 0; k < near.n; k++) {
     const int i = near.pair[k].target, j = near.pair[k].source;
     const point t = point_of_crowd(crowd, components, i), s = point_of(a->points, components, a->begin + j);
-    double d[3], opposite[3], forth[FMM_PAIR_MAX_VALUES], to_and_fro[FMM_PAIR_MAX_VALUES];
+    double d[3], opposite[3], forth[FMM_PAIR_MAX_VALUES], back_again[FMM_PAIR_MAX_VALUES];
     rounded_difference(call, &near.pair[k], quantum, d);
     for (int axis = 0; axis < 3; axis++) opposite[axis] = -d[axis];
     correction_of(sum, &t, &s, d, b->n_values, forth);
-    correction_of(sum, &s, &t, opposite, b->n_values, to_and_fro);
+    correction_of(sum, &s, &t, opposite, b->n_values, back_again);
     for (int v = 0; v < b->n_values; v++) {
       const int derivative = sum->gradient && v % 4;
       b->sums[v][i] += forth[v] / back->block_factor[derivative];
-      back->sums[v][j] += to_and_fro[v] / back->factor[derivative];
+      back->sums[v][j] += back_again[v] / back->factor[derivative];
     }
   }
   return 1;
 }
 
+/* Each pair is found from both ends, so that half as many are room enough for. */
 int fmm_pair_correct_own(const fmm_pair_sum *sum, const fmm_pair_call *call, const fmm_pair_side *a, double limit, double quantum, const double factor[2], fmm_pair_block *b) {
   const int components = sum->pair->info->components;
   near_list near;

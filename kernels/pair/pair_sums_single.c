@@ -3,8 +3,8 @@
  * Coordinates go to integers, "quanta", centred on the points of the piece (a block of targets with up to 1,024 sources, gathered from the ranges; both directions: pair_sums_store.c): the
  * longest half-extent is a few quanta below 2^30 at most, so a difference is exact in 32 bits and only the rounding of each point to a quantum counts. It
  * moves a distance by 0.4 quanta (root of the mean square); at distance d a value of degree -k moves by 0.4 k / d of itself. Plain floats
- * (the coarse kernels) move it by up to 64 times as much. A piece whose nearest pair is below that rounding over the tolerance, or that has a pair which
- * coincides only after rounding, goes to double. True coincidences are one a target where targets and sources are the same points
+ * (the coarse kernels) move it by up to 64 times as much. A piece whose nearest pair is below that rounding over the tolerance (with gradients
+ * a sixteenth of it: fmm_pair_near_tolerance), or that has a pair which coincides only after rounding, goes to double; in both directions few such pairs are corrected instead (pair_sums_near.c). True coincidences are one a target where targets and sources are the same points
  * (equal points were merged), none that we know of otherwise; other counts go to double too.
  * Densities are scaled by a power of two to at most 2^40, so that neither they nor powers of 1/r leave a float's range. */
 #include <math.h>

@@ -47,7 +47,7 @@ double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, 
   double rows = (double)fmm_vlist_slab_rows(what, real_bytes), sources = fmin(3 * rows, n_parents);
   double channels = (double)what->n_columns * what->pair->equivalent_components, components = what->pair->equivalent_components;
   double expanded = 2 * 32.0 * (double)real_bytes; /* one complex number for each of 27 sums of children, padded */
-  return fmin(3 * rows, 2 * n_parents) * group_bytes(what, real_bytes) + threads * expanded * (sources * channels + 27 * components * components);
+  return fmin(3 * rows, 2 * n_parents) * (group_bytes(what, real_bytes) + channels * 8 * sizeof(double)) + threads * expanded * (sources * channels + 27 * components * components);
 }
 
 /* far[direction][t]: octants s of the neighbour in that direction that are not adjacent to octant t; d = 2 (Q - P) + s - t. */

@@ -15,13 +15,13 @@ void fmm_vlist_mean_matrices_fill(const fmm_operators *operators, const fmm_leve
 /* The sum of n values of each lane's box (NULL: 0), times factor. */
 void fmm_vlist_mean_sources(int n, const double *const box[FMM_VLIST_LANES], double factor, double mean[FMM_VLIST_LANES]);
 
-/* Rows [begin, end) of a slab, whose sources are source_place: their lanes of target, of one output component and column, become (add: 0) or get added (1) what the sources' means of an input component make.
- * pitch: doubles from group to group, of both; source, target: of group 0. */
+/* Of one slab: the V list's rows, the slabs with their places, which slab, and how many doubles lie between two groups' means. */
 typedef struct fmm_vlist_mean_product {
   const fmm_rows *rows;
   const fmm_vlist_slabs *slabs;
   const fmm_vlist_slab *slab;
   int64_t pitch;
 } fmm_vlist_mean_product;
+/* A row's means of one output component and column become (add: 0) or get added (1) what its sources' means of an input component make there. source, target: those of group 0. */
 void fmm_vlist_mean_multiply(const fmm_vlist_mean_product *p, const fmm_vlist_mean_matrices *m, int64_t row, const double *source, double *target, int add);
 #endif
