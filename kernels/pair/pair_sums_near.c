@@ -28,56 +28,44 @@ static void add_value(const fmm_pair_sum *sum, const double d[3], const double *
   sum->pair->reference(d, 1, &origin, &origin, &origin, no_normal, planes, sum->params, 1, sum->gradient, values);
 }
 
-/* The source's value at the target less that of the rounded points. */
-static void correction_of(const fmm_pair_sum *sum, const point *target, const point *source, const double rounded[3], int n_values, double *correction) {
-  double exact[FMM_PAIR_MAX_VALUES] = {0}, found[FMM_PAIR_MAX_VALUES] = {0}, d[3];
-  for (int axis = 0; axis < 3; axis++) d[axis] = target->at[axis] - source->at[axis];
-  add_value(sum, d, source->density, exact);
-  add_value(sum, rounded, source->density, found);
-  for (int v = 0; v < n_values; v++) correction[v] = exact[v] - found[v];
-}
+typedef double sums_rows[FMM_PAIR_BLOCK];
+_Static_assert((int)FMM_PAIR_BACK == (int)FMM_PAIR_BLOCK, "sums on targets and on sources are alike");
 
-typedef struct near_list { int n; fmm_pair_indices pair[FMM_PAIR_MOST_NEAR]; } near_list;
+/* Adds to the target's sums, in place i, the source's value less that of the rounded points, whose difference is sign * rounded. */
+static void correct(const fmm_pair_sum *sum, const point *target, const point *source, const double rounded[3], double sign, const double factor[2], int n_values, sums_rows *sums, int i) {
+  double exact[FMM_PAIR_MAX_VALUES] = {0}, found[FMM_PAIR_MAX_VALUES] = {0}, d[3], r[3];
+  for (int axis = 0; axis < 3; axis++) d[axis] = target->at[axis] - source->at[axis], r[axis] = sign * rounded[axis];
+  add_value(sum, d, source->density, exact);
+  add_value(sum, r, source->density, found);
+  for (int v = 0; v < n_values; v++) sums[v][i] += (exact[v] - found[v]) / factor[sum->gradient && v % 4];
+}
 
 static void rounded_difference(const fmm_pair_call *call, const fmm_pair_indices *p, double quantum, double d[3]) {
   for (int axis = 0; axis < 3; axis++) d[axis] = quantum * ((double)((const int32_t *)call->target[axis])[p->target] - (double)((const int32_t *)call->source[axis])[p->source]);
 }
 
-int fmm_pair_correct_both(const fmm_pair_sum *sum, const fmm_pair_call *call, const fmm_pair_crowd *crowd, const fmm_pair_side *a, double limit, double quantum, fmm_pair_block *b, fmm_pair_back *back) {
+/* crowd: NULL, the targets are a; back: NULL, sums on the targets alone. */
+static int correct_all(const fmm_pair_sum *sum, const fmm_pair_call *call, const fmm_pair_crowd *crowd, const fmm_pair_side *a, double limit, double quantum, const double factor[2], fmm_pair_block *b, fmm_pair_back *back) {
   const int components = sum->pair->info->components;
-  near_list near;
-  near.n = fmm_pair_arrays()->near_pairs(call, (float)limit, near.pair);
-  if (near.n > FMM_PAIR_MOST_NEAR) return 0;
-  for (int k = 0; k < near.n; k++) {
-    const int i = near.pair[k].target, j = near.pair[k].source;
-    const point t = point_of_crowd(crowd, components, i), s = point_of(a->points, components, a->begin + j);
-    double d[3], opposite[3], forth[FMM_PAIR_MAX_VALUES], back_again[FMM_PAIR_MAX_VALUES];
-    rounded_difference(call, &near.pair[k], quantum, d);
-    for (int axis = 0; axis < 3; axis++) opposite[axis] = -d[axis];
-    correction_of(sum, &t, &s, d, b->n_values, forth);
-    correction_of(sum, &s, &t, opposite, b->n_values, back_again);
-    for (int v = 0; v < b->n_values; v++) {
-      const int derivative = sum->gradient && v % 4;
-      b->sums[v][i] += forth[v] / back->block_factor[derivative];
-      back->sums[v][j] += back_again[v] / back->factor[derivative];
-    }
+  fmm_pair_indices near[FMM_PAIR_MOST_NEAR];
+  const int n = fmm_pair_arrays()->near_pairs(call, (float)limit, near);
+  if (n > FMM_PAIR_MOST_NEAR) return 0;
+  for (int k = 0; k < n; k++) {
+    const int i = near[k].target, j = near[k].source;
+    const point t = crowd ? point_of_crowd(crowd, components, i) : point_of(a->points, components, a->begin + i), s = point_of(a->points, components, a->begin + j);
+    double d[3];
+    rounded_difference(call, &near[k], quantum, d);
+    correct(sum, &t, &s, d, 1, factor, b->n_values, b->sums, i);
+    if (back) correct(sum, &s, &t, d, -1, back->factor, b->n_values, back->sums, j);
   }
   return 1;
 }
 
+int fmm_pair_correct_both(const fmm_pair_sum *sum, const fmm_pair_call *call, const fmm_pair_crowd *crowd, const fmm_pair_side *a, double limit, double quantum, fmm_pair_block *b, fmm_pair_back *back) {
+  return correct_all(sum, call, crowd, a, limit, quantum, back->block_factor, b, back);
+}
+
 /* Each pair is found from both ends, so that half as many are room enough for. */
 int fmm_pair_correct_own(const fmm_pair_sum *sum, const fmm_pair_call *call, const fmm_pair_side *a, double limit, double quantum, const double factor[2], fmm_pair_block *b) {
-  const int components = sum->pair->info->components;
-  near_list near;
-  near.n = fmm_pair_arrays()->near_pairs(call, (float)limit, near.pair);
-  if (near.n > FMM_PAIR_MOST_NEAR) return 0;
-  for (int k = 0; k < near.n; k++) {
-    const int i = near.pair[k].target, j = near.pair[k].source;
-    const point t = point_of(a->points, components, a->begin + i), s = point_of(a->points, components, a->begin + j);
-    double d[3], correction[FMM_PAIR_MAX_VALUES];
-    rounded_difference(call, &near.pair[k], quantum, d);
-    correction_of(sum, &t, &s, d, b->n_values, correction);
-    for (int v = 0; v < b->n_values; v++) b->sums[v][i] += correction[v] / factor[sum->gradient && v % 4];
-  }
-  return 1;
+  return correct_all(sum, call, NULL, a, limit, quantum, factor, b, NULL);
 }

@@ -4,7 +4,7 @@
 void fmm_vlist_mean_matrices_fill(const fmm_operators *operators, const fmm_level_operators *set, int out, int in, fmm_vlist_mean_matrices *m) {
   double full[343][2];
   fmm_m2l_gather(operators, set, 0, 0, 0, out, in, full);
-  for (int direction = 0; direction < FMM_VLIST_DIRECTIONS; direction++)
+  for (int direction = 0; direction < FMM_DIRECTIONS; direction++)
     for (int s = 0; s < 8; s++)
       for (int t = 0; t < 8; t++) {
         const int x = 2 * (direction % 3) + 1 + (s & 1) - (t & 1), y = 2 * (direction / 3 % 3) + 1 + (s >> 1 & 1) - (t >> 1 & 1), z = 2 * (direction / 9) + 1 + (s >> 2) - (t >> 2);

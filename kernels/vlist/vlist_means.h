@@ -3,13 +3,10 @@
  * Layout: means [group][component*columns + column][lane], as of the spectra (vlist_kernels.h). */
 #ifndef FMM_VLIST_MEANS_H
 #define FMM_VLIST_MEANS_H
-#include "kernels/operators.h"
-#include "kernels/vlist/vlist_slabs.h"
-
-enum { FMM_VLIST_DIRECTIONS = 27 };
+#include "kernels/vlist/vlist_kernels.h"
 
 /* Of a neighbour's children (source octant) onto a parent's (target octant), of one pair of components. */
-typedef struct fmm_vlist_mean_matrices { double of[FMM_VLIST_DIRECTIONS][8][8]; } fmm_vlist_mean_matrices;
+typedef struct fmm_vlist_mean_matrices { double of[FMM_DIRECTIONS][8][8]; } fmm_vlist_mean_matrices;
 void fmm_vlist_mean_matrices_fill(const fmm_operators *operators, const fmm_level_operators *set, int out, int in, fmm_vlist_mean_matrices *m);
 
 /* The sum of n values of each lane's box (NULL: 0), times factor. */
