@@ -67,6 +67,7 @@ fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, fmm_se
   p->options.schedule = FMM_SCHEDULE_CPU;
   p->options.densities_space = p->options.results_space = FMM_MEMORY_HOST;
   p->options.profile_path = NULL;
+  p->options.densities_spread = 0; /* over all points, perhaps not over the cluster's */
   p->options.host_memory_cap = 0; /* the cap is on the whole, which the outermost plan checks */
   p->pair = outer->pair;
   memcpy(p->params, setup->params, sizeof p->params);
