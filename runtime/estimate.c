@@ -11,12 +11,15 @@
 #include "team_loop.h"
 
 enum { most_steps = 16, most_leaves = 5120 /* N / q beyond which a sample stands for fewer points */, dimension_points = FMM_SAMPLE_MOST / 4 /* that tell the dimension */ };
-enum { most_parts = 2 * FMM_ESTIMATES_AT_ONCE /* trees to count, two for a choice at most */, most_sorted = 2 * most_parts /* of 1 MB a set */ };
+enum { most_parts = 2 * FMM_ESTIMATES_AT_ONCE /* trees to count, two for a choice at most */, most_sorted = 2 * most_parts /* of 1 MB a set */, most_drawn = 4 /* kept from call to call, of 3 MB a set */ };
 
 /* How much of a problem a tree stands for: a part 1 / divisor of its points, and boxes an edge in units of its own that all trees of an estimate share. */
 typedef struct size { double divisor, edge, root_scale; } size;
 
-/* The sample of such a part as a root scale sorts it; rows are kept until it is sorted. */
+/* The sample of a part of so many points, whatever the root scale. last_use 0: none. */
+typedef struct drawn { double divisor; int64_t last_use; fmm_sample sample; } drawn;
+
+/* Such a sample as a root scale sorts it; its rows are borrowed until it is sorted. */
 typedef struct sorted { int is_made; size size; int64_t last_use; fmm_sample sample; fmm_sample_keys keys; } sorted;
 
 /* A tree to count: of a sample, as one root scale sorts it. */
@@ -35,6 +38,7 @@ struct fmm_estimate {
   int dimension;
   fmm_sample_picks picks; /* for all samples, when one is first asked for */
   int is_picked;
+  drawn drawn[most_drawn + most_parts];
   sorted sorted[most_sorted];
   int64_t now; /* calls of fmm_estimate_counts */
   part parts[most_parts]; /* of the present call: too much for a stack */
@@ -146,13 +150,7 @@ static fmm_status sort_part(void *context) {
   part *p = context;
   fmm_status status = fmm_sample_sort(&p->sorted->sample, &p->estimate->origin, p->size.root_scale, &p->sorted->keys);
   p->sorted->is_made = status == FMM_OK;
-  fmm_sample_free(&p->sorted->sample); /* its rows; numbers stay */
   return status;
-}
-
-static void forget(sorted *s) {
-  fmm_sample_free(&s->sample);
-  fmm_sample_keys_free(&s->keys);
 }
 
 /* Where these are, or the place of those that were not used for longest. */
@@ -163,19 +161,42 @@ static sorted *place_of(fmm_estimate *e, size wanted) {
     if (s->last_use && s->size.divisor == wanted.divisor && s->size.root_scale == wanted.root_scale) return s;
     if (s->last_use < oldest->last_use) oldest = s;
   }
-  forget(oldest);
+  fmm_sample_keys_free(&oldest->keys);
   *oldest = (sorted){.size = wanted};
   return oldest;
 }
 
-static fmm_status make_sample(fmm_estimate *e, sorted *s) {
-  fmm_sample_free(&s->sample); /* of a call that failed */
+/* Surfaces have samples of few sizes for all their trees. */
+static fmm_status draw(fmm_estimate *e, double divisor, fmm_sample *borrowed) {
+  drawn *empty = NULL;
+  for (size_t i = 0; i < sizeof e->drawn / sizeof *e->drawn; i++) {
+    drawn *d = &e->drawn[i];
+    if (d->last_use && d->divisor == divisor) return d->last_use = e->now, *borrowed = d->sample, FMM_OK;
+    if (!d->last_use) empty = d;
+  }
+  if (!empty) return FMM_FAIL(FMM_ERR_INTERNAL, "more than %d samples for %d trees", (int)most_drawn + most_parts, (int)most_parts);
   if (!e->is_picked) {
     fmm_status picked = fmm_sample_pick(&e->picks, &e->origin);
     if (picked != FMM_OK) return fmm_sample_picks_free(&e->picks), picked;
     e->is_picked = 1;
   }
-  return fmm_sample_make(&s->sample, &e->origin, s->size.divisor, &e->picks);
+  fmm_status status = fmm_sample_make(&empty->sample, &e->origin, divisor, &e->picks);
+  if (status != FMM_OK) return fmm_sample_free(&empty->sample), status;
+  empty->divisor = divisor, empty->last_use = e->now;
+  return *borrowed = empty->sample, FMM_OK;
+}
+
+/* All but those used last. */
+static void drop_drawn(fmm_estimate *e, int kept) {
+  const int n = (int)(sizeof e->drawn / sizeof *e->drawn);
+  for (int64_t use = e->now; use > 0 && kept > 0; use--)
+    for (int i = 0; i < n && kept > 0; i++)
+      if (e->drawn[i].last_use == use) e->drawn[i].last_use = -use, kept--; /* marked */
+  for (int i = 0; i < n; i++) {
+    drawn *d = &e->drawn[i];
+    if (d->last_use > 0) fmm_sample_free(&d->sample);
+    d->last_use = d->last_use < 0 ? -d->last_use : 0;
+  }
 }
 
 static fmm_status run_parts(fmm_estimate *e, int n, part **parts, fmm_job_run *run) {
@@ -188,17 +209,19 @@ static fmm_status count_parts(fmm_estimate *e, int n) {
   part *parts = e->parts, *all[most_parts];
   part *unsorted[most_parts];
   int n_unsorted = 0;
+  drop_drawn(e, most_drawn); /* of a call that failed there may be more */
   e->now++;
   for (int i = 0; i < n; i++) {
     sorted *s = parts[i].sorted = place_of(e, parts[i].size);
     if (!s->is_made && s->last_use != e->now) {
-      FMM_TRY(make_sample(e, s));
+      FMM_TRY(draw(e, s->size.divisor, &s->sample));
       unsorted[n_unsorted++] = &parts[i];
     }
     s->last_use = e->now;
     all[i] = &parts[i];
   }
   FMM_TRY(run_parts(e, n_unsorted, unsorted, sort_part));
+  drop_drawn(e, most_drawn);
   return run_parts(e, n, all, count_part);
 }
 
@@ -287,6 +310,7 @@ fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *c
 void fmm_estimate_destroy(fmm_estimate **estimate) {
   if (!*estimate) return;
   fmm_sample_picks_free(&(*estimate)->picks);
-  for (int k = 0; k < most_sorted; k++) forget(&(*estimate)->sorted[k]);
+  drop_drawn(*estimate, 0);
+  for (int k = 0; k < most_sorted; k++) fmm_sample_keys_free(&(*estimate)->sorted[k].keys);
   FMM_FREE(estimate);
 }
