@@ -7,6 +7,6 @@
 
 /* The mean over points of the sum of 1 / r^4 over their neighbours (the mean square of a gradient of Laplace's or Stokes's interaction of independent densities), as a multiple of that in a
  * lattice of as many points a volume; 1 where too few points tell. A few pairs decide it, so that it grows with the number of points that are asked, for random points with its cube root: this is
- * what some 800 targets show. Random points in space 8 to 18, of any density, on surfaces hundreds; proteins 2 to 3.3. */
+ * what some 800 targets show. Random points in space 7 to 19, of any density, on surfaces hundreds; proteins 2 to 3.3. */
 fmm_status fmm_points_crowding(const fmm_point_samples *samples, double *crowding);
 #endif

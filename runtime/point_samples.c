@@ -52,7 +52,7 @@ static void bound(sample samples[SAMPLES], int64_t n, const double *points, int 
 }
 
 /* Samples that may be near to what lies in a cell: cells of one width between the first and the last sample and their reach; what lies outside counts to the outermost. */
-typedef struct axis { double low, cells_a_length; uint32_t near[CELLS]; } axis;
+typedef struct axis { double low, cells_a_length; uint64_t near[CELLS]; } axis;
 
 static int cell_of(const axis *a, double x) {
   double cell = (x - a->low) * a->cells_a_length;
@@ -67,7 +67,7 @@ static void make_axis(axis *a, int which, const sample samples[SAMPLES]) {
   memset(a->near, 0, sizeof a->near);
   for (int k = 0; k < SAMPLES; k++) {
     int last = isfinite(high - low) ? cell_of(a, samples[k].at[which] + unit * samples[k].reach) : CELLS - 1;
-    for (int cell = isfinite(high - low) ? cell_of(a, samples[k].at[which] - unit * samples[k].reach) : 0; cell <= last; cell++) a->near[cell] |= (uint32_t)1 << k;
+    for (int cell = isfinite(high - low) ? cell_of(a, samples[k].at[which] - unit * samples[k].reach) : 0; cell <= last; cell++) a->near[cell] |= (uint64_t)1 << k;
   }
 }
 
@@ -77,7 +77,7 @@ static void join(sample *to, const sample *from) {
 }
 
 /* Samples that a point may be near to. */
-static inline uint32_t near_to(const axis axes[3], const double *point) {
+static inline uint64_t near_to(const axis axes[3], const double *point) {
   return axes[0].near[cell_of(&axes[0], point[0])] & axes[1].near[cell_of(&axes[1], point[1])] & axes[2].near[cell_of(&axes[2], point[2])];
 }
 
@@ -91,7 +91,7 @@ static void find_neighbours(sample samples[SAMPLES], int64_t n, const double *po
 #pragma omp barrier
 #pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < n; i++) {
-      for (uint32_t near = near_to(axes, points + 3 * i); near; near &= near - 1) look(&own[__builtin_ctz(near)], points + 3 * i);
+      for (uint64_t near = near_to(axes, points + 3 * i); near; near &= near - 1) look(&own[__builtin_ctzll(near)], points + 3 * i);
     }
     fmm_join_begin();
     for (int k = 0; k < SAMPLES; k++) join(&samples[k], &own[k]);
@@ -151,8 +151,8 @@ void fmm_point_samples_gather(const fmm_point_samples *s, double times, fmm_poin
     findings found = {0};
 #pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < s->n_points; i++)
-      for (uint32_t near = near_to(axes, s->points + 3 * i); near; near &= near - 1) {
-        const int k = __builtin_ctz(near);
+      for (uint64_t near = near_to(axes, s->points + 3 * i); near; near &= near - 1) {
+        const int k = __builtin_ctzll(near);
         if (!(square_from(&wide[k], s->points + 3 * i) <= wide[k].reach * wide[k].reach) || !(wide[k].reach > 0)) continue;
         found.of[found.n].sample = k, found.of[found.n++].point = i;
         if (found.n == sizeof found.of / sizeof *found.of) tell(&found, balls);

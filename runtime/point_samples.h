@@ -6,7 +6,7 @@
 
 #include "hybridfmm/fmm.h"
 
-enum { FMM_POINT_SAMPLES = 32 /* bits of a mask */, FMM_NEIGHBOURS = 6, FMM_BALL = 1024 };
+enum { FMM_POINT_SAMPLES = 64 /* bits of a mask */, FMM_NEIGHBOURS = 6, FMM_BALL = 1024 };
 
 /* Of its nearest: squared distances, ascending, and places (points in one place count once; that of the sample itself not at all); root of the last. In units of 1 / per_unit, so that no
  * square over- or underflows. Infinite where there are fewer. */

@@ -5,7 +5,7 @@
 
 enum { NEIGHBOURS = FMM_NEIGHBOURS };
 
-/* Between 0.50 of random points, whose mean over the samples varies by 0.03, and 0.65 of moved lattices, by 0.015. */
+/* Between 0.50 of random points, whose mean over the samples varies by 0.02, and 0.65 of moved lattices, by 0.01. */
 static const double least_ratio = 0.58;
 
 /* Whether the six lie in pairs at one, two and three steps. */
