@@ -240,19 +240,15 @@ static double near_square(const chain *c, int gradient) {
   return sum / (nc * axes) * (c->kind == FMM_DENSITY_ALONE ? 1 : density2 * 8 * POINTS) / (NEAR * NEAR * NEAR);
 }
 
-/* *near: the part of the near field in the mean square that the error is relative to. */
-static double carried_over(const chain *c, int gradient, double *near) {
+static double carried_over(const chain *c, int gradient) {
   double error2 = c->error2[gradient], field2 = c->field2[gradient];
-  *near = 0;
   if (!(field2 > 0)) return 0;
   const fmm_pair_info *info = c->o->pair->info;
   if (c->kind == FMM_DENSITY_NONNEGATIVE) return sqrt(error2 / (field2 + (info->has_degree ? 0 : near_square(c, gradient)))); /* far fields that die away do not matter */
   double degree = (info->has_degree ? info->degree : -1) - gradient, levels = 0, each = 1;
   for (int l = 0; l < LEVELS; l++, each *= (on_lattice(c->kind) ? 4 : 8) * pow(4, degree)) levels += each;
   if (on_lattice(c->kind)) return sqrt(levels * error2);
-  const double near2 = near_square(c, gradient);
-  *near = near2 / (near2 + levels * field2);
-  return (gradient || c->kind == FMM_DENSITY_ALONE ? 1 : 2) * sqrt(levels * error2 / (near2 + levels * field2));
+  return (gradient || c->kind == FMM_DENSITY_ALONE ? 1 : 2) * sqrt(levels * error2 / (near_square(c, gradient) + levels * field2));
 }
 
 /* The maps of boxes of two sizes, one set for both when the pair is homogeneous. */
@@ -292,15 +288,15 @@ static fmm_status prepare_all(chain c[MOST_CHAINS], const fmm_operators *o, doub
   return FMM_OK;
 }
 
-static void carry_over(chain c[MOST_CHAINS], int n_chains, fmm_far_field_error error[FMM_DENSITY_KINDS]) {
+static void carry_over(chain c[MOST_CHAINS], int n_chains, double error[FMM_DENSITY_KINDS][2]) {
   for (int i = n_chains - 1; i >= 0; i--)
     for (int gradient = 0; gradient < 2; gradient++) {
-      if (c[i].first == 0) error[c[i].kind].of[gradient] = carried_over(&c[i], gradient, &error[c[i].kind].near[gradient]);
+      if (c[i].first == 0) error[c[i].kind][gradient] = carried_over(&c[i], gradient);
       else c[i - 1].error2[gradient] += c[i].error2[gradient], c[i - 1].field2[gradient] += c[i].field2[gradient];
     }
 }
 
-static fmm_status measure(fmm_operators *o, chain c[MOST_CHAINS], double half_width, int what, int threads, fmm_far_field_error error[FMM_DENSITY_KINDS]) {
+static fmm_status measure(fmm_operators *o, chain c[MOST_CHAINS], double half_width, int what, int threads, double error[FMM_DENSITY_KINDS][2]) {
   int n_chains;
   FMM_TRY(prepare_all(c, o, half_width, what, &n_chains));
   /* The whole team for a few pieces: of a smaller one GNU's runtime ends the other threads, and those made in their place start on the core to which
@@ -312,7 +308,7 @@ static fmm_status measure(fmm_operators *o, chain c[MOST_CHAINS], double half_wi
 }
 
 fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int what, int threads,
-                                fmm_far_field_error error[FMM_DENSITY_KINDS]) {
+                                double error[FMM_DENSITY_KINDS][2]) {
   struct { fmm_operators o; chain c[MOST_CHAINS]; } *w = NULL;
   if (pair->info->has_degree) half_width = 1;
   FMM_TRY(FMM_ALLOCATE_ZERO(&w, 1, "operator chains"));

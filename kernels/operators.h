@@ -93,33 +93,20 @@ fmm_status fmm_operators_dense(const fmm_operators *o, const fmm_level_operators
  * (kernels/charge_lattice.h), moved off it (a salt) or not (a crystal). */
 enum { FMM_DENSITY_ALONE = 2, FMM_DENSITY_SALT, FMM_DENSITY_CRYSTAL, FMM_DENSITY_KINDS };
 
-/* Relative L2 errors to expect of a whole evaluation, of potentials [0] and of gradients [1], and which part of the mean squares to which they are relative comes from neighbours on a lattice, where that is counted. */
-typedef struct fmm_far_field_error { double of[2], near[2]; } fmm_far_field_error;
-
-/* Those of order p, by kind of densities, measured on the operators (far_field_error.c). half_width: of boxes whose children are leaves, scaled (homogeneous kernels: any). Measured, and written,
- * are those that matter where the densities are of the kind `what` (as in fmm_order_case): that kind and a charge alone, and with FMM_DENSITY_SALT signed ones and crystals. */
+/* Expected relative L2 errors of a whole evaluation of order p, measured on the operators (far_field_error.c): error[kind of densities][gradient], of
+ * potentials (gradient 0) and of gradients (1). half_width: of boxes whose children are leaves, scaled (homogeneous kernels: any). Measured, and written,
+ * are those that matter where the densities are of the kind `what` (as fmm_order_for_tolerance takes it): that kind and a charge alone, and with FMM_DENSITY_SALT signed ones and crystals. */
 fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, double half_width, int what, int threads,
-                                fmm_far_field_error error[FMM_DENSITY_KINDS]);
+                                double error[FMM_DENSITY_KINDS][2]);
 
-/* On points in structures errors add up in phase: up to 1.7 times as much was seen as on random ones. Who asks for an order asks for the tolerance over this, or over more. */
-enum { FMM_STRUCTURE_MARGIN = 2 };
-
-/* What an order is asked for. */
-typedef struct fmm_order_case {
-  const fmm_pair *pair;
-  const double *params;   /* FMM_MAX_PARAMS */
-  int kind;               /* of densities: fmm_density_sign; or FMM_DENSITY_SALT: signed ones on points as evenly spaced as those of a lattice */
-  int gradient;           /* nonzero: the errors of gradients count too */
-  double crowding;        /* of random points that share the densities, at which errors do not add up in phase: what neighbours give to the mean square of a gradient, as a multiple of what those on a lattice do
-                           * (runtime/crowding.h); 0: none of this is known */
-  double root_half_width;
-  int threads;            /* to measure with; the answer does not depend on it */
-} fmm_order_case;
-
-/* Smallest order whose expected errors are within tolerance; when none is, the one with the smallest error of those tried. *expected: its expected error, so that the caller can tell. Milliseconds at 6 digits,
- * longer for more; remembers what it measured. */
-fmm_status fmm_order_for_tolerance(const fmm_order_case *what, double tolerance, int *order, double *expected);
+/* Smallest order whose expected error for this kind of densities (fmm_density_sign; or FMM_DENSITY_SALT: signed ones on points as evenly spaced as
+ * those of a lattice), of potentials and (gradient nonzero) gradients, is within tolerance; when none
+ * is, the one with the smallest error of those tried. *expected: its expected error, so that the caller can tell. Milliseconds at 6 digits, longer for more;
+ * remembers what it measured. The answer does not depend on the number of threads. */
+fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, int kind, int gradient,
+                                   double root_half_width, int threads, int *order, double *expected);
 
 /* An order that no order within tolerance is below, from the error of the lowest and the fastest decay there can be: milliseconds always. */
-fmm_status fmm_order_bound(const fmm_order_case *what, double tolerance, int *bound);
+fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, int kind, int gradient,
+                           double root_half_width, int threads, int *bound);
 #endif

@@ -13,13 +13,14 @@ typedef struct measurement {
   const fmm_pair *pair;
   double params[FMM_MAX_PARAMS], half_width;
   int order, kind; /* of the densities: fmm_density_sign, or FMM_DENSITY_SALT */
-  fmm_far_field_error error[FMM_DENSITY_KINDS]; /* of what matters to this kind */
+  double error[FMM_DENSITY_KINDS][2]; /* by kind and gradient; of what matters to this kind */
 } measurement;
 
 /* What is asked; the errors of an order are the largest over the levels and kinds that matter to it. */
 typedef struct question {
-  const fmm_order_case *what;
   measurement m;
+  int gradient, threads;
+  double root_half_width;
 } question;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -55,16 +56,9 @@ static fmm_status measure(measurement *m, int threads) {
 
 /* On lattices: the mean over ways for boxes to cut them, of which some have twice that: the callers' margin of 2 is for these. */
 static double of_lattices(const question *q) {
-  const double *salt = q->m.error[FMM_DENSITY_SALT].of, *crystal = q->m.error[FMM_DENSITY_CRYSTAL].of;
+  const double *salt = q->m.error[FMM_DENSITY_SALT], *crystal = q->m.error[FMM_DENSITY_CRYSTAL];
   double potential = fmax(salt[0], crystal[0]);
-  return q->what->gradient ? fmax(potential, fmax(salt[1], crystal[1])) : potential;
-}
-
-/* Where crowding is known, the callers' margin, which is for points in structures, is given back, and no charge is alone: targets are sources, many of which share the densities. */
-static double of_gradients(const question *q, const fmm_far_field_error *spread, const fmm_far_field_error *alone) {
-  const double crowding = q->what->crowding;
-  if (!(crowding > 0)) return fmax(spread->of[1], alone->of[1] / 2);
-  return spread->of[1] / sqrt(1 + spread->near[1] * (crowding - 1)) / FMM_STRUCTURE_MARGIN;
+  return q->gradient ? fmax(potential, fmax(salt[1], crystal[1])) : potential;
 }
 
 /* Larger of potential's and, if asked, gradient's; kernels without a degree: of boxes at several levels from the first with far boxes.
@@ -76,19 +70,19 @@ static fmm_status measure_all(question *q, double *error) {
   int levels = m->pair->info->has_degree ? 1 : LEVELS;
   *error = 0;
   for (int l = 0; l < levels; l++) {
-    m->half_width = levels == 1 ? 1 : ldexp(q->what->root_half_width, -(2 + l * LEVEL_STEP)); /* V boxes of levels 2 to 20, the last but one: where a length in K is short against those of the first levels, finer boxes may be as large as it is */
-    FMM_TRY(measure(m, q->what->threads));
-    const fmm_far_field_error *spread = &m->error[m->kind == FMM_DENSITY_SALT ? FMM_DENSITY_SIGNED : m->kind], *alone = &m->error[FMM_DENSITY_ALONE];
-    *error = fmax(*error, m->kind == FMM_DENSITY_NONNEGATIVE ? spread->of[0] : fmax(spread->of[0], alone->of[0] / 2));
-    if (q->what->gradient) *error = fmax(*error, of_gradients(q, spread, alone));
+    m->half_width = levels == 1 ? 1 : ldexp(q->root_half_width, -(2 + l * LEVEL_STEP)); /* V boxes of levels 2 to 20, the last but one: where a length in K is short against those of the first levels, finer boxes may be as large as it is */
+    FMM_TRY(measure(m, q->threads));
+    const double *spread = m->error[m->kind == FMM_DENSITY_SALT ? FMM_DENSITY_SIGNED : m->kind], *alone = m->error[FMM_DENSITY_ALONE];
+    *error = fmax(*error, m->kind == FMM_DENSITY_NONNEGATIVE ? spread[0] : fmax(spread[0], alone[0] / 2));
+    if (q->gradient) *error = fmax(*error, fmax(spread[1], alone[1] / 2));
     if (m->kind == FMM_DENSITY_SALT) *error = fmax(*error, of_lattices(q));
   }
   return FMM_OK;
 }
 
-static question first_of(const fmm_order_case *what) {
-  question q = {.what = what, .m = {.pair = what->pair, .order = LEAST_ORDER, .kind = what->kind}};
-  for (int i = 0; i < what->pair->info->n_params; i++) q.m.params[i] = what->params[i];
+static question first_of(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int kind, int gradient, double root_half_width, int threads) {
+  question q = {.m = {.pair = pair, .order = LEAST_ORDER, .kind = kind}, .gradient = gradient != 0, .threads = threads, .root_half_width = root_half_width};
+  for (int i = 0; i < pair->info->n_params; i++) q.m.params[i] = params[i];
   return q;
 }
 
@@ -99,16 +93,18 @@ static int next_order(const measurement *m, double error, double tolerance) {
   return step < FMM_MAX_ORDER - m->order ? m->order + (step > 1 ? (int)step : 1) : FMM_MAX_ORDER;
 }
 
-fmm_status fmm_order_bound(const fmm_order_case *what, double tolerance, int *bound) {
-  question q = first_of(what);
+fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, int kind, int gradient,
+                           double root_half_width, int threads, int *bound) {
+  question q = first_of(pair, params, kind, gradient, root_half_width, threads);
   double error;
   FMM_TRY(measure_all(&q, &error));
   *bound = error <= tolerance ? q.m.order : next_order(&q.m, error, tolerance);
   return FMM_OK;
 }
 
-fmm_status fmm_order_for_tolerance(const fmm_order_case *what, double tolerance, int *order, double *expected) {
-  question q = first_of(what);
+fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, int kind, int gradient,
+                                   double root_half_width, int threads, int *order, double *expected) {
+  question q = first_of(pair, params, kind, gradient, root_half_width, threads);
   double error, least = INFINITY;
   int best = q.m.order;
   for (int worse = 0;; q.m.order = next_order(&q.m, error, tolerance)) {

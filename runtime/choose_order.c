@@ -1,6 +1,5 @@
 /* The order of a case (choose_order.h). */
 #include "choose_order.h"
-#include "crowding.h"
 #include "regular_points.h"
 #include "tree.h"
 
@@ -86,57 +85,37 @@ static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double
   s->cancels |= lengths > 1;
 }
 
-/* Only points as crowded as random ones are: in molecules and other structures errors may add up in phase. */
-static fmm_status look_for_crowds(fmm_order_search *s, const fmm_point_samples *samples) {
-  const double least = 5;
-  double crowding = 1;
-  if (!s->pair->info->has_degree || s->pair->info->degree != -1) return FMM_OK;
-  FMM_TRY(fmm_points_crowding(samples, &crowding));
-  if (crowding >= least) s->crowding = crowding;
-  return FMM_OK;
-}
-
 /* Along a curve neighbours are the nearer the more they are, and what is left of their gradients the less a part of them: a ring of 1e5 and 1e6 points errs 9 and 60 times as much as one of 2e4. Even planes of
  * 2e4 to 1e5 points of one sign err up to 1.25 times the tolerance without a margin. */
 static const double points_on_curve = 1e4, plane_margin = 1.5;
 
-fmm_status fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
+void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
                           const double *sources, int64_t n_targets, const double *targets, int threads) {
   *search = (fmm_order_search){.options = options, .pair = pair, .half_width = 1, .margin = targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN,
                                .n_points = n_sources > n_targets ? n_sources : n_targets, .threads = threads, .kind = options->density_sign, .expected_error = NAN};
   memcpy(search->params, params, sizeof search->params);
   search->cancels = targets && (options->density_sign == FMM_DENSITY_SIGNED || options->gradient); /* inside a shell of one sign gradients cancel */
   if (!pair->info->has_degree) measure_lengths(search, n_sources, sources, targets ? n_targets : 0, targets);
-  if (options->order) return FMM_OK;
-  if (options->density_sign != FMM_DENSITY_SIGNED && !options->gradient) return FMM_OK;
-  fmm_point_samples samples;
-  fmm_point_samples_take(&samples, n_sources, sources, threads);
-  const fmm_regularity regularity = fmm_points_regularity(&samples);
+  if (options->order) return;
+  if (options->density_sign != FMM_DENSITY_SIGNED && !options->gradient) return;
+  const fmm_regularity regularity = fmm_points_regularity(n_sources, sources, threads);
   const int one_sign = options->density_sign != FMM_DENSITY_SIGNED;
   if (regularity == FMM_POINTS_ON_LATTICE ? !one_sign : regularity == FMM_POINTS_ON_CURVES && options->gradient) search->kind = FMM_DENSITY_SALT, search->cancels = 1;
   if (regularity == FMM_POINTS_ON_CURVES && options->gradient) search->margin *= fmax(1, (double)n_sources / points_on_curve);
   if (regularity == FMM_POINTS_ON_LATTICE && one_sign) search->margin *= plane_margin; /* with gradient: even planes */
-  if (regularity == FMM_POINTS_IRREGULAR && options->gradient && options->densities_spread && !targets) FMM_TRY(look_for_crowds(search, &samples));
-  return FMM_OK;
-}
-
-static fmm_order_case what_is_asked(const fmm_order_search *s) {
-  return (fmm_order_case){.pair = s->pair, .params = s->params, .kind = s->kind, .gradient = s->options->gradient, .crowding = s->crowding, .root_half_width = s->half_width, .threads = s->threads};
 }
 
 fmm_status fmm_order_first(fmm_order_search *s, int *order) {
   const fmm_options *o = s->options;
   if (o->order) return *order = o->order, s->settled = 1, FMM_OK;
   if (s->n_points > FEW_POINTS) return fmm_order_settle(s, order);
-  const fmm_order_case what = what_is_asked(s);
-  return fmm_order_bound(&what, o->tolerance / s->margin, order);
+  return fmm_order_bound(s->pair, s->params, o->tolerance / s->margin, s->kind, o->gradient, s->half_width, s->threads, order);
 }
 
 fmm_status fmm_order_settle(fmm_order_search *s, int *order) {
   const fmm_options *o = s->options;
-  const fmm_order_case what = what_is_asked(s);
   double expected;
-  FMM_TRY(fmm_order_for_tolerance(&what, o->tolerance / s->margin, order, &expected));
+  FMM_TRY(fmm_order_for_tolerance(s->pair, s->params, o->tolerance / s->margin, s->kind, o->gradient, s->half_width, s->threads, order, &expected));
   s->expected_error = s->margin * expected;
   s->settled = 1;
   return FMM_OK;

@@ -1,15 +1,113 @@
-/* Evenly spaced points told from random ones (regular_points.h). */
+/* Evenly spaced points told from random ones (regular_points.h). Some points, evenly taken, bound how far the samples' neighbours are; tables along the three axes then tell of every
+ * point which samples it may be near to: mostly none, whatever the density. Threads share out the points; what they found is joined at the end. */
 #include "regular_points.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { NEIGHBOURS = FMM_NEIGHBOURS };
+#include "team_loop.h"
+
+enum { SAMPLES = 64 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 14, CELLS = 4096 };
 
 /* Between 0.50 of random points, whose mean over the samples varies by 0.02, and 0.65 of moved lattices, by 0.01. */
 static const double least_ratio = 0.58;
 
+/* Of its nearest so far: squared distances, ascending, and places (points in one place count once); root of the last. In units of 1 / per_unit, so that no square over- or underflows. */
+typedef struct sample { double at[3], per_unit, square[NEIGHBOURS], reach, place[NEIGHBOURS][3]; } sample;
+
+static uint64_t mixed(uint64_t z) { /* splitmix64 */
+  z = (z + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+static int is_held(const sample *s, double square, const double *place) {
+  for (int i = 0; i < NEIGHBOURS && s->square[i] <= square; i++)
+    if (s->square[i] == square && s->place[i][0] == place[0] && s->place[i][1] == place[1] && s->place[i][2] == place[2]) return 1;
+  return 0;
+}
+
+static void insert(sample *s, double square, const double *place) {
+  int i = NEIGHBOURS - 1;
+  if (is_held(s, square, place)) return;
+  for (; i > 0 && s->square[i - 1] > square; i--) s->square[i] = s->square[i - 1], memcpy(s->place[i], s->place[i - 1], sizeof s->place[i]);
+  s->square[i] = square;
+  memcpy(s->place[i], place, sizeof s->place[i]);
+  s->reach = sqrt(s->square[NEIGHBOURS - 1]);
+}
+
+static void look(sample *s, const double *point) {
+  double dx = (point[0] - s->at[0]) * s->per_unit, dy = (point[1] - s->at[1]) * s->per_unit, dz = (point[2] - s->at[2]) * s->per_unit, square = dx * dx + dy * dy + dz * dz;
+  if (square > 0 && square < s->square[NEIGHBOURS - 1]) insert(s, square, point);
+}
+
+static void bound(sample samples[SAMPLES], int64_t n, const double *points, int threads) {
+  const int64_t some = n < SOME ? n : SOME;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int k = 0; k < SAMPLES; k++) {
+    for (int64_t i = 0; i < some; i++) look(&samples[k], points + 3 * (int64_t)(((double)i + 0.5) * (double)n / (double)some));
+    for (int i = 0; i < NEIGHBOURS; i++) samples[k].square[i] = samples[k].reach * samples[k].reach, samples[k].place[i][0] = NAN; /* not found yet, but not farther */
+  }
+}
+
+/* Samples that may be near to what lies in a cell: cells of one width between the first and the last sample and their reach; what lies outside counts to the outermost. */
+typedef struct axis { double low, cells_a_length; uint64_t near[CELLS]; } axis;
+
+static int cell_of(const axis *a, double x) {
+  double cell = (x - a->low) * a->cells_a_length;
+  return cell > 0 ? cell < CELLS - 1 ? (int)cell : CELLS - 1 : 0;
+}
+
+static void make_axis(axis *a, int which, const sample samples[SAMPLES]) {
+  const double unit = 1 / samples[0].per_unit;
+  double low = INFINITY, high = -INFINITY;
+  for (int k = 0; k < SAMPLES; k++) low = fmin(low, samples[k].at[which] - unit * samples[k].reach), high = fmax(high, samples[k].at[which] + unit * samples[k].reach);
+  a->low = low, a->cells_a_length = isfinite(high - low) && high > low ? CELLS / (high - low) : 0;
+  memset(a->near, 0, sizeof a->near);
+  for (int k = 0; k < SAMPLES; k++) {
+    int last = isfinite(high - low) ? cell_of(a, samples[k].at[which] + unit * samples[k].reach) : CELLS - 1;
+    for (int cell = isfinite(high - low) ? cell_of(a, samples[k].at[which] - unit * samples[k].reach) : 0; cell <= last; cell++) a->near[cell] |= (uint64_t)1 << k;
+  }
+}
+
+static void join(sample *to, const sample *from) {
+  for (int i = 0; i < NEIGHBOURS; i++)
+    if (from->square[i] < to->square[NEIGHBOURS - 1]) insert(to, from->square[i], from->place[i]);
+}
+
+static void find_neighbours(sample samples[SAMPLES], int64_t n, const double *points, int threads) {
+  axis axes[3];
+  for (int k = 0; k < 3; k++) make_axis(&axes[k], k, samples);
+#pragma omp parallel num_threads(threads)
+  {
+    sample own[SAMPLES];
+    memcpy(own, samples, sizeof own);
+#pragma omp barrier
+#pragma omp for schedule(static) nowait
+    for (int64_t i = 0; i < n; i++) {
+      uint64_t near = axes[0].near[cell_of(&axes[0], points[3 * i])] & axes[1].near[cell_of(&axes[1], points[3 * i + 1])] & axes[2].near[cell_of(&axes[2], points[3 * i + 2])];
+      for (; near; near &= near - 1) look(&own[__builtin_ctzll(near)], points + 3 * i);
+    }
+    fmm_join_begin();
+    for (int k = 0; k < SAMPLES; k++) join(&samples[k], &own[k]);
+    fmm_join_end();
+  }
+}
+
+/* 1 / the extent of some points, to a power of two that has a reciprocal. */
+static double per_unit_of(int64_t n, const double *points) {
+  const int64_t some = n < SOME ? n : SOME;
+  double extent = 0;
+  int exponent;
+  for (int64_t i = 0; i < some; i++)
+    for (int a = 0; a < 3; a++) extent = fmax(extent, fabs(points[3 * (i * (n / some)) + a] / 2 - points[a] / 2));
+  frexp(extent, &exponent);
+  return ldexp(1, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
+}
+
 /* Whether the six lie in pairs at one, two and three steps. */
-static int is_on_curve(const fmm_point_sample *s) {
+static int is_on_curve(const sample *s) {
   const double alike = 0.64 /* of squares */, off = 0.2, step = sqrt(s->square[0]);
   for (int pair = 0; pair < NEIGHBOURS / 2; pair++) {
     if (!(s->square[2 * pair] >= alike * s->square[2 * pair + 1])) return 0;
@@ -18,14 +116,24 @@ static int is_on_curve(const fmm_point_sample *s) {
   return 1;
 }
 
-fmm_regularity fmm_points_regularity(const fmm_point_samples *s) {
+fmm_regularity fmm_points_regularity(int64_t n, const double *points, int threads) {
+  sample samples[SAMPLES];
   double sum = 0;
   int found = 0, on_curves = 0;
-  for (int k = 0; k < s->n; k++) {
-    const double *square = s->sample[k].square;
+  if (n <= NEIGHBOURS) return FMM_POINTS_IRREGULAR;
+  const double per_unit = per_unit_of(n, points);
+  for (int k = 0; k < SAMPLES; k++) {
+    const double *at = points + 3 * (int64_t)(mixed((uint64_t)k) % (uint64_t)n);
+    samples[k] = (sample){.at = {at[0], at[1], at[2]}, .per_unit = per_unit, .reach = INFINITY};
+    for (int i = 0; i < NEIGHBOURS; i++) samples[k].square[i] = INFINITY;
+  }
+  bound(samples, n, points, threads);
+  find_neighbours(samples, n, points, threads);
+  for (int k = 0; k < SAMPLES; k++) {
+    const double *square = samples[k].square;
     if (!isfinite(square[NEIGHBOURS - 1])) continue; /* fewer different places than that, or too far apart for squares */
     sum += sqrt(square[0] / square[NEIGHBOURS - 1]);
-    on_curves += is_on_curve(&s->sample[k]);
+    on_curves += is_on_curve(&samples[k]);
     found++;
   }
   if (found == 0) return FMM_POINTS_IRREGULAR;

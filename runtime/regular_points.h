@@ -6,8 +6,9 @@
  * and behind (20,000 points of a line or a circle with gradient, Laplace and Stokes: up to 62 times the tolerance with sums in single precision, 4 times in double). */
 #ifndef FMM_REGULAR_POINTS_H
 #define FMM_REGULAR_POINTS_H
-#include "point_samples.h"
+#include <stdint.h>
 
 typedef enum fmm_regularity { FMM_POINTS_IRREGULAR, FMM_POINTS_ON_LATTICE, FMM_POINTS_ON_CURVES } fmm_regularity;
-fmm_regularity fmm_points_regularity(const fmm_point_samples *samples);
+/* n x 3 points, row-major. The answer does not depend on the number of threads. */
+fmm_regularity fmm_points_regularity(int64_t n, const double *points, int threads);
 #endif

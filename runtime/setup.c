@@ -239,7 +239,7 @@ static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const point_set *p, i
 /* Few points may need no far field, and then no order: first with one that is too low at worst, which makes a far field cheaper than it is. */
 static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const point_set *p, fmm_precision_sets *precisions, int *order, double *t) {
   fmm_order_search search;
-  FMM_TRY(fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads));
+  fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads);
   fmm_choose_precisions(&plan->options, plan->pair->info, search.cancels, search.steps, precisions);
   FMM_TRY(fmm_order_first(&search, order));
   end_part(s, FMM_PART_ORDER, t);

@@ -84,8 +84,8 @@ typedef struct fmm_options {
   void *cuda_stream;              /* cudaStream_t that device arrays are ordered with: what is enqueued there before an execution writes densities and reads results first; it must live as long as the plan (NULL: the legacy default stream) */
   const char *profile_path;       /* machine profile (NULL: $FMM_PROFILE, the user's, the system's; with none, nominal rates: see fmm-calibrate) */
   int bind_threads;               /* nonzero: while the plan works its threads are bound one to a core, where that is safe; all is as before afterwards (1) */
-  int densities_spread;           /* nonzero: what the caller knows of the densities: in every column (sum |s|)^2 / sum |s|^2 is at least a tenth of the sources. Gradients then take a lower order where points are random, and the V list in single precision at lower
-                                   * tolerances; without it those at many points without density, among few with it that surround them, keep the tolerance too (0) */
+  int densities_spread;           /* nonzero: what the caller knows of the densities: in every column (sum |s|)^2 / sum |s|^2 is at least a tenth of the sources. Gradients then have the V list in single precision at lower tolerances;
+                                   * without it those at many points without density, among few with it that surround them, keep the tolerance too (0) */
 } fmm_options;
 
 typedef struct fmm_plan fmm_plan;

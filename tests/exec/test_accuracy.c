@@ -206,32 +206,6 @@ static void gradients_at_points_without_density_in_a_shell_keep_the_tolerance(vo
   work_free(&w);
 }
 
-static int order_for(int64_t n, const double *points, int64_t n_targets, const double *targets, int spread) {
-  fmm_options o;
-  fmm_plan *plan = NULL;
-  fmm_plan_info info = {.struct_size = sizeof info};
-  assert_ok(fmm_options_init(&o));
-  o.gradient = 1, o.tolerance = 1e-9, o.leaf_size = 50, o.densities_spread = spread;
-  assert_ok(fmm_plan_create(&plan, &o));
-  assert_ok(fmm_plan_set_points(plan, n, points, NULL, n_targets, targets));
-  assert_ok(fmm_plan_get_info(plan, &info));
-  fmm_plan_destroy(&plan);
-  return info.order;
-}
-
-/* What is known of densities counts where points are random and sources are targets; on a salt, and at targets of their own, it does not. */
-static void densities_known_to_be_spread_take_lower_orders_for_gradients_of_random_points(void **state) {
-  enum { MANY = 20000 };
-  work w;
-  work_init(&w, MANY, 1, 1);
-  assert_ok(fmm_generate_points("plummer", MANY, 7, w.points, 2));
-  assert_true(order_for(MANY, w.points, 0, NULL, 1) <= order_for(MANY, w.points, 0, NULL, 0) - 2);
-  assert_int_equal(order_for(MANY / 2, w.points, MANY / 2, w.points + 3 * (MANY / 2), 1), order_for(MANY / 2, w.points, MANY / 2, w.points + 3 * (MANY / 2), 0));
-  make_salt(N, 20, 0.2, &w);
-  assert_int_equal(order_for(N, w.points, 0, NULL, 1), order_for(N, w.points, 0, NULL, 0));
-  work_free(&w);
-}
-
 static void stokes_keeps_the_tolerance(void **state) {
   const int digits[] = {3, 6, 9};
   int failures = 0;
@@ -251,7 +225,6 @@ int main(void) {
                                      cmocka_unit_test(salts_keep_the_tolerance), cmocka_unit_test(perfect_crystals_keep_the_tolerance),
                                      cmocka_unit_test(the_far_field_in_single_precision_keeps_gradients_of_one_sign),
                                      cmocka_unit_test(gradients_at_points_without_density_in_a_shell_keep_the_tolerance),
-                                     cmocka_unit_test(densities_known_to_be_spread_take_lower_orders_for_gradients_of_random_points),
                                      cmocka_unit_test(stokes_keeps_the_tolerance),
                                      cmocka_unit_test(yukawa_keeps_the_tolerance)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,9 +17,9 @@ static const fmm_pair *pair_named(const char *name) {
 static double noise(int i) { return sin(1.0 + 12.9898 * i + 0.37 * i * (i % 7)); }
 
 static double far_error(const char *name, int order, fmm_density_sign sign) {
-  fmm_far_field_error error[FMM_DENSITY_KINDS] = {{.of = {NAN, NAN}}, {.of = {NAN, NAN}}};
+  double error[FMM_DENSITY_KINDS][2] = {{NAN, NAN}, {NAN, NAN}};
   assert_ok(fmm_far_field_errors(pair_named(name), params, order, 1, sign, 2, error));
-  return error[sign].of[0];
+  return error[sign][0];
 }
 
 /* The expansion of order p resolves harmonics to degree 2(p-1) or so; two orders more gain (1.05/2.95)^2..4 = 0.13..0.016 or better: a quarter is safe. */
@@ -42,10 +42,10 @@ static void order_16_reaches_twelve_digits_with_room(void **state) {
 }
 
 static void yukawa_with_short_boxes_is_as_good_as_laplace(void **state) {
-  fmm_far_field_error error[FMM_DENSITY_KINDS] = {{.of = {NAN, NAN}}, {.of = {NAN, NAN}}};
+  double error[FMM_DENSITY_KINDS][2] = {{NAN, NAN}, {NAN, NAN}};
   const fmm_pair *pair = pair_named("yukawa");
   assert_ok(fmm_far_field_errors(pair, params, 8, 0.01, FMM_DENSITY_SIGNED, 1, error));
-  assert_true(error[FMM_DENSITY_SIGNED].of[0] < 3 * far_error("laplace", 8, FMM_DENSITY_SIGNED)); /* lambda h = 0.01 changes K by percents */
+  assert_true(error[FMM_DENSITY_SIGNED][0] < 3 * far_error("laplace", 8, FMM_DENSITY_SIGNED)); /* lambda h = 0.01 changes K by percents */
 }
 
 /* Plain DFT on the surface's lattice, one frequency. */

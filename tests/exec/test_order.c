@@ -14,18 +14,14 @@ static void evaluate(const char *distribution, const char *pair, fmm_density_sig
   far_scene_free(&s);
 }
 
-static fmm_order_case case_of(const char *name, double params[FMM_MAX_PARAMS], int kind, int gradient) {
-  fmm_order_case what = {.params = params, .kind = kind, .gradient = gradient, .root_half_width = 1, .threads = 2};
-  assert_ok(fmm_pair_find(name, &what.pair));
-  assert_ok(fmm_pair_resolve_params(what.pair->info, 0, NULL, params));
-  return what;
-}
-
-static int chosen(const char *name, double tolerance, int kind, int gradient) {
-  double params[FMM_MAX_PARAMS], expected;
+static int chosen(const char *name, double tolerance, int sign, int gradient) {
+  const fmm_pair *pair = NULL;
+  double params[FMM_MAX_PARAMS];
   int order = 0;
-  const fmm_order_case what = case_of(name, params, kind, gradient);
-  assert_ok(fmm_order_for_tolerance(&what, tolerance, &order, &expected));
+  double expected;
+  assert_ok(fmm_pair_find(name, &pair));
+  assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, params));
+  assert_ok(fmm_order_for_tolerance(pair, params, tolerance, sign, gradient, 1, 2, &order, &expected));
   return order;
 }
 
@@ -63,25 +59,26 @@ static void two_orders_fewer_are_not_enough_for_the_hardest_case(void **state) {
 }
 
 static void a_tolerance_out_of_reach_is_told_by_the_expected_error(void **state) {
-  double params[FMM_MAX_PARAMS], expected;
-  const fmm_order_case what = case_of("laplace", params, FMM_DENSITY_NONNEGATIVE, 0);
+  const fmm_pair *pair = NULL;
+  const double params[FMM_MAX_PARAMS] = {0};
   int order;
-  assert_ok(fmm_order_for_tolerance(&what, 1e-30, &order, &expected));
+  double expected;
+  assert_ok(fmm_pair_find("laplace", &pair));
+  assert_ok(fmm_order_for_tolerance(pair, params, 1e-30, FMM_DENSITY_NONNEGATIVE, 0, 1, 2, &order, &expected));
   assert_true(expected > 1e-30 && expected < 1e-10 && order > 10 && order <= FMM_MAX_ORDER);
-  assert_ok(fmm_order_for_tolerance(&what, 1e-5, &order, &expected));
+  assert_ok(fmm_order_for_tolerance(pair, params, 1e-5, FMM_DENSITY_NONNEGATIVE, 0, 1, 2, &order, &expected));
   assert_true(expected > 0 && expected <= 1e-5);
 }
 
 /* The memory of the process is passed by: these parameters were not asked before. */
 static void the_order_and_its_error_do_not_depend_on_the_number_of_threads(void **state) {
   const fmm_pair *pair = NULL;
-  double params[FMM_MAX_PARAMS] = {3.25};
-  fmm_far_field_error errors[2][FMM_DENSITY_KINDS] = {0};
+  double params[FMM_MAX_PARAMS] = {3.25}, errors[2][FMM_DENSITY_KINDS][2] = {0};
   assert_ok(fmm_pair_find("yukawa", &pair));
   for (int t = 0; t < 2; t++) assert_ok(fmm_far_field_errors(pair, params, 7, 0.5, FMM_DENSITY_SALT, t ? 5 : 1, errors[t]));
   assert_memory_equal(errors[0], errors[1], sizeof errors[0]);
   for (int kind = 0; kind < FMM_DENSITY_KINDS; kind++)
-    for (int gradient = 0; gradient < 2; gradient++) assert_true(kind == FMM_DENSITY_NONNEGATIVE ? errors[0][kind].of[gradient] == 0 : errors[0][kind].of[gradient] > 0 && errors[0][kind].of[gradient] < 1e-3);
+    for (int gradient = 0; gradient < 2; gradient++) assert_true(kind == FMM_DENSITY_NONNEGATIVE ? errors[0][kind][gradient] == 0 : errors[0][kind][gradient] > 0 && errors[0][kind][gradient] < 1e-3);
 }
 
 static void points_on_lattices_take_no_lower_order(void **state) {
@@ -90,34 +87,16 @@ static void points_on_lattices_take_no_lower_order(void **state) {
       assert_true(chosen("laplace", pow(10, -digits), FMM_DENSITY_SALT, gradient) >= chosen("laplace", pow(10, -digits), FMM_DENSITY_SIGNED, gradient));
 }
 
-/* Points that crowd as random ones do, and gradients for which the margin of points in structures is given back: never more orders than otherwise, never fewer than potentials need. */
-static void crowding_spares_orders_for_gradients(void **state) {
-  int spared = 0;
-  for (int digits = 2; digits <= 10; digits++)
-    for (int kind = 0; kind < 2; kind++) {
-      const double tolerance = pow(10, -digits) / FMM_STRUCTURE_MARGIN;
-      double params[FMM_MAX_PARAMS], expected;
-      fmm_order_case what = case_of("laplace", params, kind, 1);
-      int order;
-      what.crowding = 10;
-      assert_ok(fmm_order_for_tolerance(&what, tolerance, &order, &expected));
-      assert_true(expected <= tolerance && order <= chosen("laplace", tolerance, kind, 1) && order >= chosen("laplace", tolerance, kind, 0));
-      spared += chosen("laplace", tolerance, kind, 1) - order;
-      what.gradient = 0;
-      assert_ok(fmm_order_for_tolerance(&what, tolerance, &order, &expected));
-      assert_int_equal(order, chosen("laplace", tolerance, kind, 0));
-    }
-  assert_true(spared >= 9);
-}
-
 static void no_order_within_the_tolerance_is_below_the_bound(void **state) {
   static const char *const names[] = {"laplace", "stokes", "yukawa"};
   for (int digits = 1; digits <= 7; digits++)
     for (int k = 0; k < 3; k++) {
+      const fmm_pair *pair = NULL;
       double params[FMM_MAX_PARAMS];
-      const fmm_order_case what = case_of(names[k], params, FMM_DENSITY_SIGNED, k == 0);
       int bound;
-      assert_ok(fmm_order_bound(&what, pow(10, -digits), &bound));
+      assert_ok(fmm_pair_find(names[k], &pair));
+      assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, params));
+      assert_ok(fmm_order_bound(pair, params, pow(10, -digits), FMM_DENSITY_SIGNED, k == 0, 1, 2, &bound));
       assert_true(bound >= FMM_MIN_ORDER && bound <= chosen(names[k], pow(10, -digits), FMM_DENSITY_SIGNED, k == 0));
     }
 }
@@ -127,6 +106,6 @@ int main(void) {
                                      cmocka_unit_test(other_pairs_keep_the_tolerance), cmocka_unit_test(two_orders_fewer_are_not_enough_for_the_hardest_case),
                                      cmocka_unit_test(a_tolerance_out_of_reach_is_told_by_the_expected_error),
                                      cmocka_unit_test(the_order_and_its_error_do_not_depend_on_the_number_of_threads),
-                                     cmocka_unit_test(no_order_within_the_tolerance_is_below_the_bound), cmocka_unit_test(points_on_lattices_take_no_lower_order), cmocka_unit_test(crowding_spares_orders_for_gradients)};
+                                     cmocka_unit_test(no_order_within_the_tolerance_is_below_the_bound), cmocka_unit_test(points_on_lattices_take_no_lower_order)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

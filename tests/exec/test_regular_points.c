@@ -11,12 +11,6 @@ enum { MOST = 30000 };
 
 static double *points;
 
-static fmm_regularity regularity_of(int64_t n, const double *at, int threads) {
-  fmm_point_samples samples;
-  fmm_point_samples_take(&samples, n, at, threads);
-  return fmm_points_regularity(&samples);
-}
-
 static int set_up(void **state) { return FMM_ALLOCATE(&points, 3 * MOST, "points") != FMM_OK; }
 
 static int tear_down(void **state) {
@@ -40,7 +34,7 @@ static void lattices_moved_by_up_to_a_fifth_are_regular(void **state) {
   for (int edge = 10; edge <= 30; edge += 10)
     for (int m = 0; m < 4; m++) {
       int n = fill_lattice(edge, moved[m], 1e-3);
-      if (regularity_of(n, points, 2) != FMM_POINTS_ON_LATTICE) fail_msg("%d^3 moved by %g: taken for irregular", edge, moved[m]);
+      if (fmm_points_regularity(n, points, 2) != FMM_POINTS_ON_LATTICE) fail_msg("%d^3 moved by %g: taken for irregular", edge, moved[m]);
     }
 }
 
@@ -51,7 +45,7 @@ static void random_points_are_not(void **state) {
   for (int d = 0; d < 4; d++)
     for (int seed = 1; seed <= 10; seed++) {
       assert_ok(fmm_generate_points(distributions[d], 4000, seed, points, 1));
-      if (regularity_of(4000, points, 2)) fail_msg("%s, seed %d: taken for regular", distributions[d], seed);
+      if (fmm_points_regularity(4000, points, 2)) fail_msg("%s, seed %d: taken for regular", distributions[d], seed);
     }
 }
 
@@ -68,7 +62,7 @@ static void even_steps_along_curves_are_told(void **state) {
                                  {fibre[0], fibre[1], fibre[2] + 1e-4 * (1 + i % A_FIBRE)}, {cos(twice), sin(twice), 0}, {random, 0.3 * random, 0.1 * random}};
         if (kind != 3 || i % A_FIBRE) memcpy(points + 3 * i, at[kind], sizeof at[kind]);
       }
-      if ((regularity_of(n, points, 2) == FMM_POINTS_ON_CURVES) != (kind < 5)) fail_msg("curve %d of %d points", kind, n);
+      if ((fmm_points_regularity(n, points, 2) == FMM_POINTS_ON_CURVES) != (kind < 5)) fail_msg("curve %d of %d points", kind, n);
     }
 }
 
@@ -77,17 +71,17 @@ static void the_answer_does_not_depend_on_threads_or_units(void **state) {
   for (int s = 0; s < 7; s++)
     for (int threads = 1; threads <= 5; threads += 2) {
       int n = fill_lattice(20, 0.2, spacings[s]);
-      assert_int_equal(regularity_of(n, points, threads), FMM_POINTS_ON_LATTICE);
+      assert_int_equal(fmm_points_regularity(n, points, threads), FMM_POINTS_ON_LATTICE);
     }
 }
 
 static void few_coincident_or_far_points_are_not_regular(void **state) {
   for (int i = 0; i < 3 * MOST; i++) points[i] = 1;
-  assert_int_equal(regularity_of(MOST, points, 2), FMM_POINTS_IRREGULAR);
-  assert_int_equal(regularity_of(0, points, 2), FMM_POINTS_IRREGULAR);
+  assert_int_equal(fmm_points_regularity(MOST, points, 2), FMM_POINTS_IRREGULAR);
+  assert_int_equal(fmm_points_regularity(0, points, 2), FMM_POINTS_IRREGULAR);
   for (int i = 0; i < 3 * 100; i++) points[i] = 1e200 * i; /* a line; squares would overflow */
-  assert_int_equal(regularity_of(6, points, 2), FMM_POINTS_IRREGULAR);
-  assert_int_equal(regularity_of(100, points, 2), FMM_POINTS_ON_CURVES);
+  assert_int_equal(fmm_points_regularity(6, points, 2), FMM_POINTS_IRREGULAR);
+  assert_int_equal(fmm_points_regularity(100, points, 2), FMM_POINTS_ON_CURVES);
 }
 
 int main(void) {
