@@ -17,6 +17,7 @@ extern "C" {
 #include "runtime/gpu.h"
 #include "runtime/jobs.h"
 }
+#include "kernels/vlist/vlist_lines_cuda.h"
 
 /* The seam: counts calls and fails the one asked for (fmm_gpu_fail_at). */
 cudaError_t fmm_cuda_gate(void);
@@ -241,7 +242,7 @@ struct fmm_gpu_plan {
   int32_t *d_slot_child, *d_row_child; /* 8 a slot or row: box or -1; slot v_slots is empty; slots of colour 1 (vlist_windows.h) begin with octant 4 */
   int64_t v_positions;               /* rows in the products' order: by windows of FMM_V_WINDOW rows, in each by which neighbours there are */
   int32_t *d_v_row;                  /* row of a position, -1: none */
-  int32_t *d_neighbor;               /* [26][v_positions] place of the neighbour's octant 0: 8 a slot, 4 where it begins with octant 4 */
+  fmm_cuda_v_line *d_v_line;         /* FMM_V_LINES of each FMM_V_A_WARP positions */
   int n_v_groups;
   struct { int64_t begin, end, first_window; int level; } v_group[FMM_MAX_LEVELS]; /* rows of one operator set */
   int v_single;                      /* spectra in float */
@@ -390,7 +391,8 @@ cudaError_t fmm_cuda_add(double *d_sum, const double *d_term, int64_t n, cudaStr
 /* Host tables (runtime/gpu/gpu_tables.cu). */
 typedef struct fmm_cuda_tables {
   int32_t *column_box, *child, *parent, *tile_octant;
-  int32_t *slot_child, *row_child, *v_row, *neighbor;
+  int32_t *slot_child, *row_child, *v_row;
+  fmm_cuda_v_line *v_line;
   double *half, *degree_in, *degree_out, *degree_parent, *twiddle;
   int16_t *grid_surface;
   fmm_cuda_run run[FMM_LATTICE_MOST_RUNS];
@@ -412,6 +414,9 @@ void fmm_cuda_sums_free(fmm_cuda_sums *sums); /* host tables; those that rows ar
 void fmm_cuda_sums_free_offsets(fmm_cuda_sums *sums);
 /* Chunks, mates and joints of U in both directions (runtime/gpu/gpu_both.cu), and `both` set; nothing where entries or chunks are more than `most`, at most INT32_MAX. */
 fmm_status fmm_cuda_both_build(fmm_gpu_plan *plan, const fmm_tree *tree, const fmm_rows *u, int64_t most);
+
+/* V's tables (runtime/gpu/gpu_vlist.cu); nothing without rows. */
+fmm_status fmm_cuda_v_build(fmm_gpu_plan *plan, fmm_cuda_tables *tables, const fmm_tree *tree, const fmm_rows *v);
 
 /* Green contexts (runtime/gpu/gpu_green.cu): streams on `sms` multiprocessors. */
 fmm_status fmm_cuda_green_create(int device, int sms, void **green, int *real_sms);

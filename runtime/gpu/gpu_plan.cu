@@ -95,7 +95,7 @@ void layout_v(fmm_gpu_plan *p, arena *a, int slab) {
   take(a, &p->d_slot_child, 8 * (p->v_slots + 1));
   take(a, &p->d_row_child, 8 * p->v_rows);
   take(a, &p->d_v_row, p->v_positions);
-  take(a, &p->d_neighbor, 26 * p->v_positions);
+  take(a, &p->d_v_line, p->v_positions / FMM_V_A_WARP * FMM_V_LINES);
   take(a, &p->d_twiddle, 2 * p->grid);
   take(a, &p->d_grid_surface, p->order * p->order * p->order);
   p->spectrum_bytes = (size_t)per_box * (size_t)(p->v_slots + 1);

@@ -1,5 +1,5 @@
 /* Host tables of a device plan, made once from tree and lists: tiles and merged source ranges of the pair sums, columns of the products,
- * V's neighbours and children, factors of the levels. Nothing here touches the device. Jobs beside one another (runtime/jobs.h), whose long loops are tasks of the same team. */
+ * factors of the levels. U's in both directions are made in gpu_both.cu, V's in gpu_vlist.cu. Nothing here touches the device. Jobs beside one another (runtime/jobs.h), whose long loops are tasks of the same team. */
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"
@@ -292,73 +292,6 @@ fmm_status build_columns(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tr
   return FMM_OK;
 }
 
-/* Those that have points, octant o at o ^ turned. */
-void list_children(const fmm_tree *tree, int32_t box, int targets, int turned, int32_t child[8]) {
-  for (int o = 0; o < 8; o++) child[o] = -1;
-  for (int i = 0; i < tree->n_children[box]; i++) {
-    int32_t c = tree->first_child[box] + i;
-    if (targets ? has_targets(tree, c) : has_sources(tree, c)) child[tree->octant[c] ^ turned] = c;
-  }
-}
-/* What is added to the places of octants in a source's slot, as bits: in double, of which two slots read by eight lanes would else lie in the same banks. */
-int turned(const fmm_gpu_plan *p, const fmm_tree *tree, int32_t box) { return p->v_single ? 0 : 4 * fmm_vlist_colour(tree, box); }
-
-/* Rows of one operator set: all, or a level's; each starts a window of its own. */
-void group_v(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *v) {
-  int64_t windows = 0;
-  for (int64_t begin = 0; begin < p->v_rows; begin = p->v_group[p->n_v_groups++].end) {
-    auto *group = &p->v_group[p->n_v_groups];
-    group->begin = begin, group->end = fmm_vlist_operators_end(tree, v, begin, p->n_operator_levels == 1);
-    group->level = tree->level[v->row[begin]] + 1; /* operators of the children's level */
-    group->first_window = windows;
-    windows += (group->end - begin + FMM_V_WINDOW - 1) / FMM_V_WINDOW;
-  }
-  p->v_positions = windows * FMM_V_WINDOW;
-}
-
-/* A window's rows in their order, and their neighbours. */
-void order_window(const fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, const fmm_rows *v, const int32_t *slot, int64_t window) {
-  int group = 0;
-  while (group + 1 < p->n_v_groups && p->v_group[group + 1].first_window <= window) group++;
-  const int64_t begin = p->v_group[group].begin + (window - p->v_group[group].first_window) * FMM_V_WINDOW, position = window * FMM_V_WINDOW;
-  const int64_t end = begin + FMM_V_WINDOW < p->v_group[group].end ? begin + FMM_V_WINDOW : p->v_group[group].end;
-  uint64_t key[FMM_V_WINDOW];
-  fmm_vlist_order_window(tree, v, begin, end, key);
-  for (int64_t n = 0; n < end - begin; n++) {
-    int64_t r = begin + (int64_t)(key[n] & (FMM_V_WINDOW - 1));
-    t->v_row[position + n] = (int32_t)r;
-    for (int64_t i = v->offset[r]; i < v->offset[r + 1]; i++) {
-      int d = v->direction[i] < 13 ? v->direction[i] : v->direction[i] - 1;
-      t->neighbor[d * p->v_positions + position + n] = slot[v->entry[i]] * 8 | turned(p, tree, v->entry[i]);
-    }
-  }
-}
-
-fmm_status build_v(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, const fmm_rows *v) {
-  int32_t *slot = NULL, next = 0;
-  fmm_status status = FMM_OK;
-  if (p->v_rows == 0) return FMM_OK;
-  FMM_CHECK(FMM_ALLOCATE_ZERO(&slot, tree->n_boxes, "V slots"));
-  for (int64_t i = 0; i < v->n_entries; i++) slot[v->entry[i]] = 1;
-  for (int32_t b = 0; b < tree->n_boxes; b++) p->v_slots += slot[b];
-  FMM_CHECK(FMM_ALLOCATE(&t->slot_child, 8 * (p->v_slots + 1), "V source children"));
-  FMM_CHECK(FMM_ALLOCATE(&t->row_child, 8 * p->v_rows, "V target children"));
-  for (int32_t b = 0; b < tree->n_boxes; b++)
-    if (slot[b]) list_children(tree, b, 0, turned(p, tree, b), t->slot_child + 8 * (int64_t)next), slot[b] = next++;
-  for (int o = 0; o < 8; o++) t->slot_child[8 * (int64_t)next + o] = -1;
-  group_v(p, tree, v);
-  FMM_CHECK(FMM_ALLOCATE(&t->v_row, p->v_positions, "V rows in order"));
-  FMM_CHECK(FMM_ALLOCATE(&t->neighbor, 26 * p->v_positions, "V neighbours"));
-  for (int64_t i = 0; i < p->v_positions; i++) t->v_row[i] = -1;
-  for (int64_t i = 0; i < 26 * p->v_positions; i++) t->neighbor[i] = 8 * next;
-  for (int64_t r = 0; r < p->v_rows; r++) list_children(tree, v->row[r], 1, 0, t->row_child + 8 * r);
-#pragma omp taskloop num_tasks(fmm_task_count(p->v_positions / FMM_V_WINDOW, 1))
-  for (int64_t w = 0; w < p->v_positions / FMM_V_WINDOW; w++) order_window(p, t, tree, v, slot, w);
-done:
-  FMM_FREE(&slot);
-  return status;
-}
-
 fmm_status build_boxes(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, const fmm_operators *o) {
   FMM_TRY(FMM_ALLOCATE(&t->half, tree->n_boxes, "half-widths"));
   FMM_TRY(FMM_ALLOCATE(&t->degree_in, tree->n_boxes, "level factors"));
@@ -428,7 +361,7 @@ static fmm_status boxes_job(void *context) {
 
 static fmm_status v_job(void *context) {
   const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
-  return build_v(j->plan, j->tables, j->state->tree, &j->state->lists->v);
+  return fmm_cuda_v_build(j->plan, j->tables, j->state->tree, &j->state->lists->v);
 }
 
 static fmm_status u_job(void *context) {
@@ -485,7 +418,7 @@ void fmm_cuda_tables_free(fmm_cuda_tables *t) {
   FMM_FREE(&t->tile_octant);
   FMM_FREE(&t->slot_child);
   FMM_FREE(&t->row_child);
-  FMM_FREE(&t->neighbor);
+  FMM_FREE(&t->v_line);
   FMM_FREE(&t->v_row);
   FMM_FREE(&t->half);
   FMM_FREE(&t->degree_in);
