@@ -129,6 +129,30 @@ static void estimates_at_once_are_those_one_by_one(void **state) {
   free(s);
 }
 
+/* Samples are kept from call to call, for other root scales too: what they tell is what an estimate tells that was never asked anything else. */
+static void estimates_after_others_are_those_made_first(void **state) {
+  enum { n = 300000, TREES = 6 };
+  static const char *const distributions[] = {"uniform", "ellipsoid"};
+  static const fmm_tree_options tree[TREES] = {{64, 1}, {64, 1.3}, {300, 1.3}, {23, 1.7}, {64, 1.7}, {64, 1}};
+  double *s = malloc(n * 24);
+  fmm_count_case what = laplace();
+  for (int d = 0; d < 2; d++) {
+    fmm_estimate *all = NULL, *one = NULL;
+    fmm_counts after, first;
+    assert_ok(fmm_generate_points(distributions[d], n, 1, s, 2));
+    assert_ok(fmm_estimate_create(&all, n, s, 0, NULL, 2));
+    for (int i = 0; i < TREES; i++) {
+      assert_ok(fmm_estimate_create(&one, n, s, 0, NULL, 2));
+      assert_ok(estimate(all, tree[i].leaf_size, tree[i].root_scale, &what, &after));
+      assert_ok(estimate(one, tree[i].leaf_size, tree[i].root_scale, &what, &first));
+      assert_memory_equal(&after, &first, sizeof after);
+      fmm_estimate_destroy(&one);
+    }
+    fmm_estimate_destroy(&all);
+  }
+  free(s);
+}
+
 static void hostile_points_do_not_make_estimates_explode(void **state) {
   enum { n = 200000 };
   double *s = malloc(n * 24);
@@ -212,7 +236,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_thinned_of_few_points_and_counts_are_exact),
                                      cmocka_unit_test(thinned_estimates_are_near_the_counts),
                                      cmocka_unit_test(estimates_are_the_same_for_any_number_of_threads),
-                                     cmocka_unit_test(estimates_at_once_are_those_one_by_one),
+                                     cmocka_unit_test(estimates_at_once_are_those_one_by_one), cmocka_unit_test(estimates_after_others_are_those_made_first),
                                      cmocka_unit_test(hostile_points_do_not_make_estimates_explode),
                                      cmocka_unit_test(memory_that_fails_among_several_trees_leaks_nothing_and_spoils_nothing),
                                      cmocka_unit_test(memory_that_fails_anywhere_leaks_nothing)};

@@ -102,6 +102,28 @@ static void a_choice_for_others_is_not_kept(void **state) {
   }
 }
 
+/* Charges of both signs cancel more there, so the order is another, and nothing is kept that was chosen for the one before; back again it is as at first. */
+static void points_that_move_onto_a_lattice_take_its_order(void **state) {
+  enum { EDGE = 15, SITES = EDGE * EDGE * EDGE };
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL, *fresh = NULL;
+  o.leaf_size = 50, o.root_scale = 1; /* so that there is a far field */
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_create(&fresh, &o));
+  assert_ok(fmm_plan_set_points(plan, SITES, points, NULL, 0, NULL));
+  const fmm_plan_info random = info_of(plan);
+  for (int i = 0; i < SITES; i++) moved[3 * i] = i % EDGE, moved[3 * i + 1] = i / EDGE % EDGE, moved[3 * i + 2] = i / EDGE / EDGE;
+  assert_ok(fmm_plan_move_points(plan, SITES, moved, NULL, 0, NULL));
+  assert_ok(fmm_plan_set_points(fresh, SITES, moved, NULL, 0, NULL));
+  assert_true(info_of(plan).order > random.order);
+  assert_int_equal(info_of(plan).order, info_of(fresh).order);
+  assert_string_equal(info_of(plan).plan_id, info_of(fresh).plan_id);
+  assert_ok(fmm_plan_move_points(plan, SITES, points, NULL, 0, NULL));
+  assert_string_equal(info_of(plan).plan_id, random.plan_id);
+  fmm_plan_destroy(&plan);
+  fmm_plan_destroy(&fresh);
+}
+
 static void nothing_is_kept_that_the_options_name(void **state) {
   fmm_options o = defaults(1e-6);
   fmm_plan *plan = NULL;
@@ -216,7 +238,7 @@ int main(void) {
   setenv("FMM_PROFILE", "", 1), setenv("XDG_STATE_HOME", "/nonexistent", 1); /* nominal rates, by which these points have trees of several leaves */
   assert_ok(fmm_generate_points("uniform", N, 3, points, 2));
   const struct CMUnitTest tests[] = {cmocka_unit_test(moved_points_keep_leaf_size_and_root_scale), cmocka_unit_test(points_of_another_kind_are_served_anew_in_the_next_step),
-                                     cmocka_unit_test(a_choice_for_others_is_not_kept), cmocka_unit_test(nothing_is_kept_that_the_options_name), cmocka_unit_test(adapting_spoils_no_comparison),
+                                     cmocka_unit_test(a_choice_for_others_is_not_kept), cmocka_unit_test(points_that_move_onto_a_lattice_take_its_order), cmocka_unit_test(nothing_is_kept_that_the_options_name), cmocka_unit_test(adapting_spoils_no_comparison),
                                      cmocka_unit_test(what_is_refused_moves_nothing), cmocka_unit_test(a_failing_move_leaves_a_plan_without_points),
                                      cmocka_unit_test(held_memory_serves_again)};
   return cmocka_run_group_tests(tests, NULL, NULL);
