@@ -30,7 +30,7 @@ static int has_far_field(const fmm_counts *c) {
 
 /* ---- on the GPU (runtime/gpu/gpu_plan.cu) ---- */
 
-enum { DEVICE_BYTES_A_BOX = 3 * 8 + 8 + 3 * 8, DEVICE_BYTES_AN_ENTRY = 16 + 4, DEVICE_BYTES_A_PARENT = 8 * 4 + 8 * 4 + 27 * 4 };
+enum { DEVICE_BYTES_A_BOX = 3 * 8 + 8 + 3 * 8, DEVICE_BYTES_AN_ENTRY = 16 + 4, DEVICE_BYTES_A_PARENT = 8 * 4 + 8 * 4 + (27 + 1) * 4 /* lines of neighbours, row */ };
 
 static double pad(double n, double to) { return ceil(n / to) * to; }
 
@@ -121,7 +121,7 @@ static double device_u_parts(const fmm_counts *c, double tiles_of_pairs) {
 /* What the host holds while a device's plan is made: records of tiles, ranges and offsets of U, P2M and L2P a leaf, children and neighbours of V a parent, and of U an entry's
  * range, or of both directions its three places and its pair's record. */
 static double gpu_set_up(const fmm_counts *c, double tiles_of_pairs) {
-  enum { A_LEAF = 3 * (56 + 16 + 16) + 120, A_PARENT = 2 * 32 + 27 * 4, A_RANGE = 16, PLACES = 3 * 4, RECORD = 24 };
+  enum { A_LEAF = 3 * (56 + 16 + 16) + 120, A_PARENT = 2 * 32 + (27 + 1) * 4, A_RANGE = 16, PLACES = 3 * 4, RECORD = 24 };
   double entries = c->total[FMM_PHASE_ULIST].entries;
   return (double)c->n_leaves * A_LEAF + (double)(c->n_boxes - c->n_leaves) * A_PARENT + (tiles_of_pairs > 0 ? PLACES * entries + RECORD * tiles_of_pairs : A_RANGE * entries);
 }

@@ -1,9 +1,9 @@
 /* The V list on the GPU: transforms of the upward equivalents of each parent's eight children, products blocked over siblings, transforms back
  * (Ying, Biros, Zorin 2004, section 3.3). Frequencies are cut in slabs of planes kz, so that any problem fits.
  *   forward, inverse: vlist_transform_cuda.h.
- *   products: a block takes one frequency and 256 parents, in windows of 256 ordered by which neighbours they have (gpu_vlist.cu). For each of 26 directions
- *     the children of the neighbour times the 8 x 8 complex matrix of that direction, gathered from the 343 offsets, for eight parents at a time as one
- *     16x8x16 real product: [Re -Im; Im Re] [re; im]. Eight parents none of which has a neighbour there are passed over.
+ *   products: a block takes one frequency and 256 parents, in windows of 256 ordered by which neighbours they have (gpu_vlist.cu). For each
+ *     direction in which one of a warp's 32 has a neighbour, the children of the neighbour times the 8 x 8 complex matrix of that direction, gathered from the 343 offsets, for
+ *     eight parents at a time as one 16x8x16 real product: [Re -Im; Im Re] [re; im]. Eight parents none of which has a neighbour there are passed over.
  * Layouts: spectrum[frequency in slab][column * components + component][slot][child], slot: parent that is a source, the last one empty (in double, children of slots of colour 1 as in
  * vlist_windows.h);
  * product[..][..][row][child]; (re, im) as C: double2, or float2 where the phase is in single precision (arithmetic is double all the same). */
@@ -35,7 +35,7 @@ template <>
 struct fragment<double2> {
   static __device__ __forceinline__ int child(int t, int i) { return t + 4 * i; }
   static __device__ __forceinline__ void load(const char *x, uint32_t place, uint32_t piece, double (&b)[4]) {
-    const uint32_t at = fmm_vlist_place(place) | piece;
+    const uint32_t at = fmm_vlist_place(place) | piece; /* at ^ 64: the other half of the slot */
     const double2 first = *(const double2 *)(x + at), second = *(const double2 *)(x + (at ^ 64));
     b[0] = first.x, b[1] = first.y, b[2] = second.x, b[3] = second.y;
   }
@@ -66,8 +66,9 @@ __device__ __forceinline__ uint32_t kept(uint32_t value) {
   return value;
 }
 
-/* x, or -x. A matrix has each value twice, once with the other sign: of values that the compiler knows to be equal it makes a copy of the whole fragment for every other product, and what
- * it knows to be a negation waits for the units of the products. So bits are turned by what only the caller knows. */
+/* x (high 0), or -x (the sign's bit); low is 0. A fragment holds each value of the matrix twice, once negated. Where the compiler knows that two of its registers are equal it keeps a second
+ * copy of the whole fragment, for which there is no room, and a negation that it knows waits for the units that the products use. So it must not know: the bits of both words are turned by
+ * arguments of the kernel. */
 __device__ __forceinline__ double turned_by(double x, int high, int low) { return __hiloint2double(__double2hiint(x) ^ high, __double2loint(x) ^ low); }
 
 /* A line's part, loaded here and not where it is needed first, which is a direction later. */

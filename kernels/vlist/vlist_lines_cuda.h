@@ -4,11 +4,15 @@
 #define FMM_VLIST_LINES_CUDA_H
 #include <stdint.h>
 
+extern "C" {
+#include "kernels/vlist/vlist_windows.h"
+}
+
 enum {
-  FMM_V_DIRECTIONS = 26,      /* numbered as those of fmm_rows without the 13th, the box itself */
-  FMM_V_LINES = 27,           /* of a warp */
-  FMM_V_MOST_SLOTS = 1 << 25, /* places are 32 bits, and a slot 128 bytes in double */
-  FMM_V_FREE = 6              /* low bits of a place: of slots of 64 bytes all are 0, of those of 128 the seventh tells with which half a slot begins */
+  FMM_V_DIRECTIONS = 26, /* numbered as those of fmm_rows without the 13th, the box itself */
+  FMM_V_LINES = FMM_V_DIRECTIONS + 1, /* of a warp, with the one of zeros */
+  FMM_V_MOST_SLOTS = 1 << 25, /* a slot's number is less: places are 32 bits, and a slot 128 bytes in double */
+  FMM_V_FREE = 6 /* low bits of a place, 0 as slots have 64 bytes in single precision and 128 in double; there bit 6 tells which half of the children comes first */
 };
 
 /* The table of operators of 7^3 offsets between children: strides such that the eight lanes of a quarter warp read different banks. */
@@ -17,6 +21,9 @@ static __host__ __device__ constexpr int fmm_vlist_table_at(int x, int y, int z)
 
 /* Row i's place, bytes behind the first slot, is place[4 (i % 8) + i / 8]: lane 4 g + t takes the four of rows g, g + 8, g + 16, g + 24 at once. */
 typedef struct alignas(16) fmm_cuda_v_line { uint32_t place[32]; } fmm_cuda_v_line;
+
+static_assert((int)FMM_V_A_WARP == 32 && (int)FMM_V_TOGETHER == 8 && (uint64_t)FMM_V_MOST_SLOTS * 128 <= (uint64_t)1 << 32 && 2 * fmm_vlist_table_at(2, 2, 2) < 1 << 2 * FMM_V_FREE,
+              "a line is one warp's, and what it holds fits");
 
 static inline int fmm_cuda_v_place(int row) { return 4 * (row % 8) + row / 8; }
 
@@ -29,11 +36,9 @@ static inline fmm_cuda_v_line fmm_cuda_v_line_of(const fmm_cuda_v_line *places, 
   return line;
 }
 
-#ifdef __CUDACC__
 static __device__ __forceinline__ uint32_t fmm_vlist_place(uint32_t place) { return place & ~((1u << FMM_V_FREE) - 1); }
 static __device__ __forceinline__ int fmm_vlist_table_base(const uint4 &line) {
   const uint32_t low = (1u << FMM_V_FREE) - 1;
   return (int)((line.y & low) | (line.z & low) << FMM_V_FREE);
 }
-#endif
 #endif
