@@ -19,8 +19,9 @@ fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_
   if (*kept) return *choice = plan->chosen.tree, FMM_OK;
   estimate_context context = {.what = fmm_count_case_of(o, plan->pair->info, &plan->machine, order)};
   FMM_TRY(fmm_estimate_create(&context.estimate, n_sources, sources, n_targets, targets, plan->threads));
+  const fmm_tune_effort effort = {fmm_estimate_seconds(context.estimate, plan->machine.device[FMM_DEVICE_CPU].units), o->executions};
   fmm_tuned best;
-  fmm_status status = fmm_tune(&plan->machine, plan->pair->info, precisions, o->schedule, o->leaf_size, o->root_scale, fmm_estimate_dimension(context.estimate), estimate_counts, &context, &best);
+  fmm_status status = fmm_tune(&plan->machine, plan->pair->info, precisions, o->schedule, o->leaf_size, o->root_scale, fmm_estimate_dimension(context.estimate), &effort, estimate_counts, &context, &best);
   fmm_estimate_destroy(&context.estimate);
   if (status == FMM_OK) *choice = (fmm_tree_options){best.leaf_size, best.root_scale};
   return status;

@@ -63,6 +63,12 @@ static fmm_status find_dimension(fmm_estimate *e) {
 
 int fmm_estimate_dimension(const fmm_estimate *estimate) { return estimate->dimension; }
 
+/* A number, not a measurement, as choices are to be the same every time. Choices for 1,000,000 points took 11 ms an estimate on one Zen 4 core and 6.5 on two. */
+double fmm_estimate_seconds(const fmm_estimate *e, int cores) {
+  const double a_point = 8e-8, points = fmin((double)larger_set(e), FMM_SAMPLE_MOST);
+  return a_point * points / pow(cores > 1 ? cores : 1, 0.75);
+}
+
 static fmm_status create(fmm_estimate **estimate, const fmm_origin *origin) {
   fmm_estimate *e = NULL;
   FMM_TRY(FMM_ALLOCATE_ZERO(&e, 1, "estimate of counts"));

@@ -25,5 +25,7 @@ enum { FMM_ESTIMATES_AT_ONCE = 4 };
 fmm_status fmm_estimate_counts(fmm_estimate *estimate, int n, const fmm_tree_options *choice, const fmm_count_case *what, fmm_counts *counts);
 /* Of what the points fill (sample.h): 1, 2 or 3, which it is taken for where counts are exact. */
 int fmm_estimate_dimension(const fmm_estimate *estimate);
+/* About what one of several estimates takes on so many cores when a plan's tree is chosen, also where the points have only a name. */
+double fmm_estimate_seconds(const fmm_estimate *estimate, int cores);
 void fmm_estimate_destroy(fmm_estimate **estimate);
 #endif

@@ -33,6 +33,8 @@ static fmm_status check_method(const fmm_options *o) {
   if (!(o->tolerance >= 1e-14 && o->tolerance <= 0.5))
     return FMM_FAIL(FMM_ERR_ARGUMENT, "option tolerance is %g; it must be 1e-14 .. 0.5", o->tolerance);
   if (isinf(o->scale)) return FMM_FAIL(FMM_ERR_ARGUMENT, "option scale is infinite; give a finite factor (NaN: the kernel's own)");
+  if (!(o->executions >= 0 && o->executions <= 1e12))
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "option executions is %g; it must be 0 .. 1e12 (0: unknown)", o->executions);
   FMM_TRY(check_int("precision", (int)o->precision, FMM_PRECISION_AUTO, FMM_PRECISION_SINGLE));
   FMM_TRY(check_int("schedule", (int)o->schedule, FMM_SCHEDULE_AUTO, FMM_SCHEDULE_HYBRID3));
   FMM_TRY(check_int("density_sign", (int)o->density_sign, FMM_DENSITY_SIGNED, FMM_DENSITY_NONNEGATIVE));

@@ -82,6 +82,7 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
   fmm_choose_precisions(options, pair->info, search.cancels, search.steps, &what.precisions);
   FMM_TRY(create_estimate(&context.estimate, points, own_threads(threads)));
   what.dimension = fmm_estimate_dimension(context.estimate);
+  what.effort = (fmm_tune_effort){fmm_estimate_seconds(context.estimate, machine->device[FMM_DEVICE_CPU].units), options->executions};
   fmm_status status = forecast(&what, &context, &search, &p);
   fmm_estimate_destroy(&context.estimate);
   if (status == FMM_OK) *predicted = p;

@@ -6,7 +6,7 @@
 #include "generate.h"
 #include "team_loop.h"
 
-enum { most_picked = 1 << 19, a_block = 1 << 13, per_box = 8 };
+enum { most_picked = 1 << 19, a_block = 1 << 12, per_box = 8 };
 
 /* What a set is picked from: m of n rows, one at random from each of m equal stretches. */
 typedef struct choice { const double *rows; int64_t n, m; } choice;
@@ -21,68 +21,93 @@ static void take_row(fmm_sample_set *s, int64_t i, const double *rows, int64_t r
   for (int a = 0; a < 3; a++) s->rows[3 * i + a] = rows[3 * row + a];
 }
 
-static fmm_status pick_and_sort(const choice *c, const fmm_frame *frame, int threads, fmm_sort_item **items) {
+/* Rows picked of a set, in Morton order, each with a random number below 1 of its own. */
+typedef struct picked { const fmm_sort_item *item; const double *from; double *rows; float *rank; int64_t n; } picked;
+
+static void gather_rows(void *context, int64_t begin, int64_t end) {
+  enum { ahead = 16 }; /* rows lie anywhere in memory */
+  const picked *p = context;
+  const uint64_t key = fmm_generate_key(2);
+  for (int64_t j = begin; j < end; j++) {
+    const double *row = p->from + 3 * p->item[j].row;
+    __builtin_prefetch(p->from + 3 * p->item[j + ahead < end ? j + ahead : j].row);
+    for (int a = 0; a < 3; a++) p->rows[3 * j + a] = row[a];
+    p->rank[j] = (float)fmm_generate_fraction(key, j);
+  }
+}
+
+/* The rows' memory, the system has to clear it, is the sort's scratch first. */
+static fmm_status pick_and_sort(const choice *c, const fmm_frame *frame, int threads, double **rows, float **rank) {
   const uint64_t key = fmm_generate_key(1);
-  fmm_sort_item *scratch = NULL;
+  fmm_sort_item *items = NULL;
   fmm_status status;
-  FMM_CHECK(FMM_ALLOCATE(items, c->m, "picked points"));
-  FMM_CHECK(FMM_ALLOCATE(&scratch, c->m, "scratch of the sort"));
+  FMM_CHECK(FMM_ALLOCATE(&items, c->m, "picked points"));
+  FMM_CHECK(FMM_ALLOCATE(rows, 3 * c->m, "rows of picked points"));
+  FMM_CHECK(FMM_ALLOCATE(rank, c->m, "ranks of picked points"));
+  fmm_sort_item *scratch = (void *)*rows;
+  _Static_assert(sizeof *scratch <= 3 * sizeof **rows, "an item of the sort in the place of a row");
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t j = 0; j < c->m; j++) (*items)[j].row = (uint64_t)row_of(c, key, j);
-  FMM_CHECK(fmm_points_sort_items(*items, scratch, frame, c->m, c->rows, threads));
+  for (int64_t j = 0; j < c->m; j++) items[j].row = (uint64_t)row_of(c, key, j);
+  FMM_CHECK(fmm_points_sort_items(items, scratch, frame, c->m, c->rows, threads));
+  fmm_team_loop(c->m, FMM_PARALLEL_MINIMUM, gather_rows, &(picked){items, c->rows, *rows, *rank, c->m}, threads);
 done:
-  FMM_FREE(&scratch);
+  FMM_FREE(&items);
   return status;
 }
 
-/* A part of what was picked, one by one at random, in blocks: which, and how many before a block's. */
-typedef struct parting { const fmm_sort_item *items; int64_t n, *before, *row; double part; uint64_t key; } parting;
+/* A part of what was picked, those of low rank, in blocks: how many before each. Of these, if they are too many, evenly the middle one of each of equal parts. */
+typedef struct parting { const double *rows; const float *rank; int64_t n, of, *before; float part; double each; fmm_sample_set *sample; } parting; /* each: of so many one is taken */
 
-static void part_blocks(void *context, int64_t begin, int64_t end) {
+static int64_t block_end(const parting *p, int64_t b) { return (b + 1) * a_block < p->n ? (b + 1) * a_block : p->n; }
+
+/* Which of a block are in it, counted from the block's first; without a branch that nobody could foretell. */
+static int list_low(const parting *p, int64_t b, int low[a_block]) {
+  const float *rank = p->rank + b * a_block;
+  const int n = (int)(block_end(p, b) - b * a_block);
+  int n_low = 0;
+  for (int k = 0; k < n; k++) low[n_low] = k, n_low += rank[k] < p->part;
+  return n_low;
+}
+
+static void count_blocks(void *context, int64_t begin, int64_t end) {
   const parting *p = context;
   for (int64_t b = begin; b < end; b++) {
-    const int64_t first = b * a_block, last = first + a_block < p->n ? first + a_block : p->n;
-    int64_t k = first;
-    for (int64_t j = first; j < last; j++) p->row[k] = (int64_t)p->items[j].row, k += fmm_generate_fraction(p->key, j) < p->part;
-    p->before[b + 1] = k - first;
+    int n_low = 0;
+    for (int64_t k = b * a_block; k < block_end(p, b); k++) n_low += p->rank[k] < p->part;
+    p->before[b + 1] = n_low;
   }
 }
 
-static fmm_status part_at_random(parting *p, int64_t *n, int threads) {
-  const int64_t blocks = (p->n + a_block - 1) / a_block;
-  FMM_TRY(FMM_ALLOCATE(&p->row, p->n, "points picked of these"));
-  FMM_TRY(FMM_ALLOCATE_ZERO(&p->before, blocks + 1, "blocks of picked points"));
-  fmm_team_loop(blocks, 1, part_blocks, p, threads);
-  for (int64_t b = 0; b < blocks; b++) p->before[b + 1] += p->before[b];
-  *n = p->before[blocks];
-  return FMM_OK;
+/* Which one of the part the i-th of the sample is. */
+static int64_t middle_of(const parting *p, int64_t i) { return (int64_t)(((double)i + 0.5) * p->each); }
+
+static void take_blocks(void *context, int64_t begin, int64_t end) {
+  const parting *p = context;
+  int low[a_block];
+  for (int64_t b = begin; b < end; b++) {
+    const int64_t first = p->before[b], after = first + list_low(p, b, low);
+    int64_t i = (int64_t)((double)first / p->each); /* near it */
+    while (i > 0 && middle_of(p, i - 1) >= first) i--;
+    while (middle_of(p, i) < first) i++;
+    for (int64_t j = middle_of(p, i); i < p->sample->n && j < after; j = middle_of(p, ++i)) take_row(p->sample, i, p->rows, b * a_block + low[j - first]);
+  }
 }
 
-/* Row of the j-th of the part. */
-static int64_t row_in_part(const parting *p, int64_t j) {
-  int64_t b = (int64_t)((double)j / p->part) / a_block, blocks = (p->n + a_block - 1) / a_block; /* near it */
-  if (b >= blocks) b = blocks - 1;
-  while (p->before[b] > j) b--;
-  while (p->before[b + 1] <= j) b++;
-  return p->row[b * a_block + j - p->before[b]];
-}
-
-/* Some m of the n picked, and of these, if they are too many, evenly the middle one of each of equal parts. */
-static fmm_status take(fmm_sample_set *s, const double *rows, int64_t n, const fmm_sort_item *items, int64_t m, int threads) {
-  parting p = {.items = items, .n = n, .part = (double)m / (double)n, .key = fmm_generate_key((uint64_t)s->n_points)};
-  int64_t of = n;
+/* Some m of the n picked. */
+static fmm_status take(fmm_sample_set *s, const double *rows, const float *rank, int64_t n, int64_t m, int threads) {
+  const int64_t blocks = (n + a_block - 1) / a_block;
+  parting p = {.rows = rows, .rank = rank, .n = n, .part = m < n ? (float)((double)m / (double)n) : 2, .sample = s};
   fmm_status status;
-  if (m < n) FMM_CHECK(part_at_random(&p, &of, threads));
-  s->n = of < FMM_SAMPLE_MOST ? of : FMM_SAMPLE_MOST;
+  FMM_CHECK(FMM_ALLOCATE_ZERO(&p.before, blocks + 1, "blocks of picked points"));
+  fmm_team_loop(blocks, 1, count_blocks, &p, threads);
+  for (int64_t b = 0; b < blocks; b++) p.before[b + 1] += p.before[b];
+  p.of = p.before[blocks];
+  s->n = p.of < FMM_SAMPLE_MOST ? p.of : FMM_SAMPLE_MOST;
+  p.each = s->n ? (double)p.of / (double)s->n : 1;
   FMM_CHECK(FMM_ALLOCATE(&s->rows, 3 * s->n, "sample of the points"));
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t i = 0; i < s->n; i++) {
-    const int64_t j = s->n == of ? i : (int64_t)(((double)i + 0.5) * (double)of / (double)s->n);
-    take_row(s, i, rows, p.row ? row_in_part(&p, j) : (int64_t)items[j].row);
-  }
+  if (s->n) fmm_team_loop(blocks, 1, take_blocks, &p, threads);
 done:
   FMM_FREE(&p.before);
-  FMM_FREE(&p.row);
   return status;
 }
 
@@ -98,8 +123,8 @@ static fmm_status take_all(fmm_sample_set *s, const choice *c, int threads) {
 
 /* The first m of the named distribution. */
 static fmm_status take_named(fmm_sample_set *s, const fmm_origin *o, int64_t m) {
-  double *rows = NULL;
-  fmm_sort_item *items = NULL;
+  double *rows = NULL, *sorted = NULL;
+  float *rank = NULL;
   fmm_frame frame;
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(&rows, 3 * m, "points of a distribution"));
@@ -108,11 +133,12 @@ static fmm_status take_named(fmm_sample_set *s, const fmm_origin *o, int64_t m) 
   if (m <= FMM_SAMPLE_MOST) FMM_CHECK(take_all(s, &c, o->threads));
   else {
     FMM_CHECK(fmm_frame_make(&frame, m, rows, 0, NULL, 1, o->threads));
-    FMM_CHECK(pick_and_sort(&c, &frame, o->threads, &items));
-    FMM_CHECK(take(s, rows, m, items, m, o->threads));
+    FMM_CHECK(pick_and_sort(&c, &frame, o->threads, &sorted, &rank));
+    FMM_CHECK(take(s, sorted, rank, m, m, o->threads));
   }
 done:
-  FMM_FREE(&items);
+  FMM_FREE(&rank);
+  FMM_FREE(&sorted);
   FMM_FREE(&rows);
   return status;
 }
@@ -122,21 +148,24 @@ fmm_status fmm_sample_pick(fmm_sample_picks *picks, const fmm_origin *o) {
   for (int set = 0; set < 2 - o->same_points && !o->distribution; set++) {
     const choice c = {o->rows[set], o->n[set], o->n[set] < most_picked ? o->n[set] : most_picked};
     if (c.n <= FMM_SAMPLE_MOST) continue;
-    FMM_TRY(pick_and_sort(&c, &o->frame, o->threads, &picks->item[set]));
+    FMM_TRY(pick_and_sort(&c, &o->frame, o->threads, &picks->rows[set], &picks->rank[set]));
     picks->n[set] = c.m;
   }
   return FMM_OK;
 }
 
 void fmm_sample_picks_free(fmm_sample_picks *picks) {
-  for (int set = 0; set < 2; set++) FMM_FREE(&picks->item[set]);
+  for (int set = 0; set < 2; set++) {
+    FMM_FREE(&picks->rows[set]);
+    FMM_FREE(&picks->rank[set]);
+  }
 }
 
 static fmm_status make_set(fmm_sample_set *s, const fmm_origin *o, int set, double divisor, const fmm_sample_picks *picks) {
   s->n_points = llround((double)o->n[set] / divisor);
   const int64_t m = s->n_points < most_picked ? s->n_points : most_picked;
   if (o->distribution) return take_named(s, o, m);
-  if (picks && picks->n[set]) return take(s, o->rows[set], picks->n[set], picks->item[set], m, o->threads);
+  if (picks && picks->n[set]) return take(s, picks->rows[set], picks->rank[set], picks->n[set], m, o->threads);
   return take_all(s, &(choice){o->rows[set], o->n[set], m}, o->threads);
 }
 

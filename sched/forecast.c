@@ -10,7 +10,7 @@ static int uses_gpu(const fmm_assignment *a) {
 }
 
 static fmm_status tune(const fmm_forecast_case *what, fmm_schedule_kind kind, fmm_forecast *f) {
-  FMM_TRY(fmm_tune(what->machine, what->pair, &what->precisions, kind, what->leaf_size, what->root_scale, what->dimension, what->estimate, what->context, &f->tuned));
+  FMM_TRY(fmm_tune(what->machine, what->pair, &what->precisions, kind, what->leaf_size, what->root_scale, what->dimension, &what->effort, what->estimate, what->context, &f->tuned));
   FMM_TRY(what->estimate(what->context, 1, &(fmm_tree_options){f->tuned.leaf_size, f->tuned.root_scale}, &f->counts));
   int threads = what->threads > 0 ? what->threads : what->machine->device[FMM_DEVICE_CPU].units;
   fmm_footprint_of(&f->counts, what->pair, threads, f->tuned.assignment.precision, f->tuned.assignment.gpu_fraction, &f->memory);

@@ -15,6 +15,7 @@ typedef struct fmm_forecast_case {
   int threads;               /* of the CPU team (0: every core): fewer than the machine's cores take longer, but change no choice (bits may not depend on them) */
   double device_memory_bytes; /* the plan may hold on the GPU (0: the whole memory of the machine's) */
   int dimension;             /* of what the points fill: 1, 2 or 3 */
+  fmm_tune_effort effort;    /* what choosing may take */
   fmm_count_estimate *estimate;
   void *context;
 } fmm_forecast_case;

@@ -1,5 +1,5 @@
 /* Times one standard case on CPU cores and prints one JSON object a line: what the CPU's speed goals are measured with.
- * bench-cpu KEY=VALUE ...: dist, n, densities, seed, digits or tolerance, gradient, kernel, order, leaf, root, precision (auto|double|mixed|single),
+ * bench-cpu KEY=VALUE ...: dist, n, densities, seed, digits or tolerance, gradient, kernel, order, leaf, root, executions, precision (auto|double|mixed|single),
  * schedule, threads, runs, samples (error against direct sums there), profile. Zero or auto: the library chooses.
  *   threads=T,T,... several numbers of threads: one plan and one line each. Every plan evaluates once a turn, each turn beginning with another; the lines after the
  *               first have the efficiency against the first number, of the whole and of each phase: ratios are of times of one turn. With rates=, of U's kernels
@@ -75,6 +75,7 @@ static fmm_status read_options(fmm_options *o, int argc, char **argv) {
   o->order = (int)number_of(argc, argv, "order", 0);
   o->leaf_size = (int)number_of(argc, argv, "leaf", 0);
   o->root_scale = number_of(argc, argv, "root", 0);
+  o->executions = number_of(argc, argv, "executions", 0);
   o->precision = (fmm_precision)choice_of(argc, argv, "precision", precisions);
   o->schedule = choice_of(argc, argv, "schedule", schedules) ? FMM_SCHEDULE_AUTO : FMM_SCHEDULE_CPU;
   o->profile_path = fmm_bench_value(argc, argv, "profile", NULL);

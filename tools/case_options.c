@@ -46,6 +46,7 @@ const fmm_cli_option fmm_case_table[] = {
 const fmm_cli_option fmm_plan_table[] = {
     FMM_CLI_INT("order", AT(order), "P", 2, 20, "surface order, points along an edge (from the accuracy)"),
     FMM_CLI_INT("leaf-size", AT(leaf_size), "Q", 1, 1e9, "most points in a leaf (from the model)"),
+    FMM_CLI_REAL("executions", AT(executions), "E", 0, 1e12, "evaluations that the tree is for: few let it be chosen in less time (0: unknown)"),
     FMM_CLI_CHOICE("precision", AT(precision), FMM_PRECISIONS, "(auto)"),
     FMM_CLI_CHOICE("schedule", AT(schedule), FMM_SCHEDULES, "where the phases run (auto)"),
     FMM_CLI_INT("threads", AT(threads), "T", 1, 4096, "CPU threads (every core that this process may use)"),
@@ -100,6 +101,7 @@ fmm_status fmm_case_to_options(const fmm_case_options *from, fmm_options *to) {
   to->scale = from->scale;
   to->order = (int)from->order;
   to->leaf_size = (int)from->leaf_size;
+  to->executions = from->executions;
   to->precision = (fmm_precision)from->precision;
   to->schedule = (fmm_schedule_kind)from->schedule;
   to->threads = (int)from->threads;

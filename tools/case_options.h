@@ -16,6 +16,7 @@ typedef struct fmm_case_options {
   double digits, tolerance; /* NaN: not given */
   int gradient;
   int densities_optional; /* fmm-predict: a file without densities will do */
+  double executions; /* 0: unknown */
   int64_t order, leaf_size, threads, gpu_sms;
   int precision, schedule, oversubscribe, unbound;
 } fmm_case_options;

@@ -32,6 +32,12 @@ static void refusals_name_the_option_and_the_value(void **state) {
   assert_int_equal(fmm_options_check(&o), FMM_ERR_ARGUMENT);
   assert_string_equal(fmm_last_error(), "option order is 21; it must be 2 .. 20 (0: the plan chooses)");
   assert_ok(fmm_options_init(&o));
+  o.executions = -1;
+  assert_int_equal(fmm_options_check(&o), FMM_ERR_ARGUMENT);
+  assert_string_equal(fmm_last_error(), "option executions is -1; it must be 0 .. 1e12 (0: unknown)");
+  o.executions = NAN;
+  assert_int_equal(fmm_options_check(&o), FMM_ERR_ARGUMENT);
+  assert_ok(fmm_options_init(&o));
   o.params[0] = (fmm_param){"lambda", 1}, o.n_params = 1;
   assert_int_equal(fmm_options_check(&o), FMM_ERR_ARGUMENT);
   assert_non_null(strstr(fmm_last_error(), "laplace takes no parameters"));

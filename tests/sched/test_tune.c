@@ -56,7 +56,7 @@ static void the_best_is_close_to_a_scan_of_everything(void **state) {
       uniform u = {.n = n};
       fmm_tuned best;
       double scan = INFINITY;
-      assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
+      assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, NULL, estimate, &u, &best));
       assert_true(u.calls <= FMM_MAX_ESTIMATES && best.n_estimates == u.calls);
       calls += u.calls, runs++;
       for (double q = 16; q < 4096; q *= 1.1)
@@ -79,10 +79,10 @@ static void what_is_chosen_is_as_good_as_the_best_schedule_by_name(void **state)
         uniform u = {.n = n, .order = order};
         fmm_tuned best, named;
         double least = INFINITY;
-        assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
+        assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, NULL, estimate, &u, &best));
         for (int k = 0; fmm_schedules[k]; k++) {
           uniform own = {.n = n, .order = order};
-          if (fmm_tune(&m, &fmm_info_laplace, &precisions, fmm_schedules[k]->kind, 0, 0, 3, estimate, &own, &named) == FMM_OK) least = fmin(least, named.makespan.seconds);
+          if (fmm_tune(&m, &fmm_info_laplace, &precisions, fmm_schedules[k]->kind, 0, 0, 3, NULL, estimate, &own, &named) == FMM_OK) least = fmin(least, named.makespan.seconds);
         }
         if (!(best.makespan.seconds <= 1.001 * least)) fail_msg("%s, order %d, %g points: %g s, a schedule by name finds %g", machines[i], order, n, best.makespan.seconds, least);
       }
@@ -95,8 +95,8 @@ static void a_scale_helps_where_boxes_come_in_factors_of_eight(void **state) {
   for (double n = 5e5; n < 4e6; n *= 1.4) {
     uniform u = {.n = n}, fixed = u;
     fmm_tuned best, unscaled;
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 1, 3, estimate, &fixed, &unscaled));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, NULL, estimate, &u, &best));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 1, 3, NULL, estimate, &fixed, &unscaled));
     assert_true(unscaled.root_scale == 1 && best.makespan.seconds <= unscaled.makespan.seconds);
     gain = fmax(gain, unscaled.makespan.seconds / best.makespan.seconds);
   }
@@ -111,7 +111,7 @@ static void the_best_scale_is_found_where_twice_the_leaf_size_gives_the_same_tre
     uniform u = {.n = cases[i]};
     fmm_tuned best;
     double scan = INFINITY;
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, NULL, estimate, &u, &best));
     for (double q = 16; q < 4096; q *= M_SQRT2)
       for (int eighth = 0; eighth < 8; eighth++) scan = fmin(scan, seconds_of(&m, u.n, (int)q, exp2(eighth / 8.0)));
     if (!(best.makespan.seconds <= 1.002 * scan)) fail_msg("%g points: %g s, a scan finds %g", u.n, best.makespan.seconds, scan);
@@ -139,7 +139,7 @@ static void the_best_of_real_points_is_close_to_a_scan(void **state) {
         fmm_tuned best;
         double scan = INFINITY;
         assert_ok(fmm_estimate_create_named(&r.estimate, names[i], n, 2));
-        assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_CPU, 0, 0, fmm_estimate_dimension(r.estimate), estimate_real, &r, &best));
+        assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_CPU, 0, 0, fmm_estimate_dimension(r.estimate), NULL, estimate_real, &r, &best));
         for (int half = -3; half <= 12; half++)
           for (int eighth = 0; eighth < 8; eighth++) {
             fmm_tree_options choice = {(int)lround(128 * exp2(half / 2.0)), exp2(eighth / 8.0)};
@@ -159,13 +159,41 @@ static void the_best_of_real_points_is_close_to_a_scan(void **state) {
   if (!(sum <= 0.01 * runs)) fail_msg("%g above the scan on average", sum / runs);
 }
 
+typedef struct spent { int estimates; double seconds; } spent; /* on estimates; of an evaluation */
+
+static spent tuned_for(const fmm_machine *m, double n, double executions, double estimate_s) {
+  uniform u = {.n = n};
+  fmm_tuned best;
+  assert_ok(fmm_tune(m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, &(fmm_tune_effort){estimate_s, executions}, estimate, &u, &best));
+  return (spent){best.n_estimates, best.makespan.seconds};
+}
+
+/* For one evaluation few estimates are made, for many as many as gain, and either way estimates and evaluations together take less than they would with the other search. Estimates that cost nothing are all made. */
+static void a_tree_for_few_evaluations_is_chosen_in_less_time(void **state) {
+  enum { MANY = 1000000 };
+  const char *machines[] = {"cpu-2-cores", "xeon16-h200"};
+  for (int i = 0; i < 2; i++) {
+    fmm_machine m = recorded_machine(machines[i]);
+    double once[2] = {0}, often[2] = {0}; /* all seconds with the search for: one evaluation, MANY */
+    for (double n = 1e5; n < 2e7; n *= 1.7) {
+      const double estimate_s = 0.005;
+      const spent free = tuned_for(&m, n, 1, 0), few = tuned_for(&m, n, 1, estimate_s), many = tuned_for(&m, n, MANY, estimate_s), unknown = tuned_for(&m, n, 0, estimate_s);
+      assert_true(few.estimates >= 2 && few.estimates <= unknown.estimates && unknown.estimates <= many.estimates && many.estimates <= free.estimates);
+      assert_true(free.seconds <= many.seconds);
+      once[0] += few.estimates * estimate_s + few.seconds, once[1] += many.estimates * estimate_s + many.seconds;
+      often[0] += few.estimates * estimate_s + MANY * few.seconds, often[1] += many.estimates * estimate_s + MANY * many.seconds;
+    }
+    assert_true(once[0] < once[1] && often[1] < often[0]);
+  }
+}
+
 static void what_is_asked_for_is_kept(void **state) {
   fmm_machine m = recorded_machine("cpu-2-cores");
   uniform u = {.n = 1e6}, one = u;
   fmm_tuned best;
-  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 77, 0, 3, estimate, &u, &best));
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 77, 0, 3, NULL, estimate, &u, &best));
   assert_int_equal(best.leaf_size, 77);
-  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 77, 1.5, 3, estimate, &one, &best));
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 77, 1.5, 3, NULL, estimate, &one, &best));
   assert_int_equal(one.calls, 1);
   assert_true(best.leaf_size == 77 && best.root_scale == 1.5);
 }
@@ -176,7 +204,7 @@ static void few_points_are_summed_directly(void **state) {
   for (double n = 1; n < 9000; n *= 5) {
     uniform u = {.n = n};
     fmm_tuned best;
-    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, NULL, estimate, &u, &best));
     assert_true(best.makespan.seconds <= seconds_of(&m, n, (int)n, 1) * (1 + 1e-12));
     if (n < 3000) assert_true(best.makespan.device_busy_s[FMM_DEVICE_CPU] == 0 || best.makespan.device_busy_s[FMM_DEVICE_GPU] == 0);
   }
@@ -186,7 +214,7 @@ static void no_points_are_no_trouble(void **state) {
   fmm_machine m = recorded_machine("cpu-2-cores");
   uniform u = {.n = 0};
   fmm_tuned best;
-  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best));
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, NULL, estimate, &u, &best));
   assert_true(best.leaf_size > 0 && best.makespan.seconds < 1e-3);
 }
 
@@ -194,8 +222,8 @@ static void errors_are_passed_on(void **state) {
   fmm_machine m = recorded_machine("cpu-2-cores");
   uniform u = {.n = 1e6, .fail = FMM_ERR_MEMORY}, ok = {.n = 1e6};
   fmm_tuned best = {.leaf_size = -1};
-  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, estimate, &u, &best), FMM_ERR_MEMORY);
-  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_HYBRID1, 0, 0, 3, estimate, &ok, &best), FMM_ERR_DEVICE);
+  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, NULL, estimate, &u, &best), FMM_ERR_MEMORY);
+  assert_int_equal(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_HYBRID1, 0, 0, 3, NULL, estimate, &ok, &best), FMM_ERR_DEVICE);
   assert_int_equal(best.leaf_size, -1);
 }
 
@@ -205,6 +233,7 @@ int main(void) {
                                      cmocka_unit_test(a_scale_helps_where_boxes_come_in_factors_of_eight),
                                      cmocka_unit_test(the_best_scale_is_found_where_twice_the_leaf_size_gives_the_same_tree),
                                      cmocka_unit_test(the_best_of_real_points_is_close_to_a_scan),
+                                     cmocka_unit_test(a_tree_for_few_evaluations_is_chosen_in_less_time),
                                      cmocka_unit_test(what_is_asked_for_is_kept),
                                      cmocka_unit_test(few_points_are_summed_directly),
                                      cmocka_unit_test(no_points_are_no_trouble),

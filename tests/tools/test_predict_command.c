@@ -85,23 +85,31 @@ static void no_hardware_is_touched_for_another_machine(void **state) {
   assert_non_null(strstr(out, "NVIDIA H200"));
 }
 
+/* What is predicted and what runs are the same choice. */
+static void check_agreement(const char *arguments) {
+  static const char *const same[] = {"order", "leaf_size", "root_scale"};
+  const char *predict_path = command_path;
+  run_well(arguments);
+  json_t *p = parse();
+  command_path = run_path;
+  run_well(arguments);
+  command_path = predict_path;
+  json_t *r = parse(), *plan = json_object_get(r, "plan");
+  for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+    if (!json_equal(json_object_get(p, same[i]), json_object_get(plan, same[i]))) fail_msg("%s: %s is not what was predicted", arguments, same[i]);
+  assert_true(json_equal(json_object_get(p, "chosen"), json_object_get(plan, "schedule")));
+  assert_true(json_integer_value(json_object_get(json_object_get(p, "case"), "points")) == json_integer_value(json_object_get(json_object_get(r, "case"), "points")));
+  json_decref(p), json_decref(r);
+}
+
 /* Same case and profile, same choices: what is asked before running is what then runs. */
-static void a_file_is_predicted_as_it_is_run(void **state) {
+static void a_case_is_predicted_as_it_is_run(void **state) {
   char points[20000] = "x,y,z,q\n";
   for (int i = 0, n = 8; i < 300; i++) n += snprintf(points + n, sizeof points - (size_t)n, "%g,%g,%g,%g\n", sin(i), cos(3.7 * i), sin(5.1 * i + 1), cos(i));
   write_text("points.csv", points);
-  run_well("points.csv --digits 4 --threads 1 --json");
-  json_t *p = parse();
-  assert_int_equal(json_integer_value(json_object_get(json_object_get(p, "case"), "points")), 300);
-  const char *predict_path = command_path;
-  command_path = run_path;
-  run_well("points.csv --digits 4 --threads 1 --json");
-  command_path = predict_path;
-  json_t *r = parse(), *plan = json_object_get(r, "plan");
-  assert_true(json_equal(json_object_get(p, "order"), json_object_get(plan, "order")));
-  assert_true(json_equal(json_object_get(p, "leaf_size"), json_object_get(plan, "leaf_size")));
-  assert_true(json_equal(json_object_get(p, "chosen"), json_object_get(plan, "schedule")));
-  json_decref(p), json_decref(r);
+  check_agreement("points.csv --digits 4 --threads 1 --json");
+  check_agreement("--generate plummer --points 40000 --digits 3 --threads 1 --executions 1 --json");
+  check_agreement("--generate plummer --points 40000 --digits 3 --threads 1 --json");
 }
 
 static void a_file_without_densities_will_do(void **state) {
@@ -176,7 +184,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract),
                                      cmocka_unit_test(the_choice_depends_on_the_machine),
                                      cmocka_unit_test(no_hardware_is_touched_for_another_machine),
-                                     cmocka_unit_test(a_file_is_predicted_as_it_is_run),
+                                     cmocka_unit_test(a_case_is_predicted_as_it_is_run),
                                      cmocka_unit_test(a_file_without_densities_will_do),
                                      cmocka_unit_test(the_text_report_names_phases_schedules_and_memory),
                                      cmocka_unit_test(a_case_larger_than_the_memory_is_said_to_be),
