@@ -1,6 +1,7 @@
 /* Work of the two phases that go through the tree level by level, up and down: the same walk, over boxes with sources or with targets. */
 #ifndef FMM_LEVEL_COST_H
 #define FMM_LEVEL_COST_H
+#include "kernels/parity_block.h"
 #include "runtime/counts.h"
 
 /* Boxes of one octant that the GPU's products take together (kernels/product_cuda.cu): its columns are filled up to multiples of them. */

@@ -1,13 +1,15 @@
-/* Work of up and down in the form of the GPU (kernels/product_cuda.cu): pairs and bytes as on the CPU, but every operator dense, without parity blocks:
- *   up:   two products a leaf, eight translations and one product a box with children
- *   down: a translation and a product a box, children of one octant together and their number rounded up to the 64 of a tile; one more a leaf. The first
- *         level has no translation. */
+/* Work of up and down in the form of the GPU: pairs and bytes as on the CPU, and products
+ *   by parity blocks (kernels/parity_cuda.cu), all padded to one length: two factors a leaf, and at a box with children one and translations that are as much as eight;
+ *   or dense (kernels/product_cuda.cu):
+ *     up:   two products a leaf, eight translations and one product a box with children
+ *     down: a translation and a product a box, children of one octant together and their number rounded up to the 64 of a tile; one more a leaf. The first
+ *           level has no translation. */
 #include "kernels/level_cost.h"
 
-/* Multiply-adds of one dense operator, twice. */
+/* Multiply-adds of one operator, twice. */
 static double product_flops(const fmm_count_case *what) {
-  double n = fmm_count_unknowns(what);
-  return 2 * n * n * what->n_columns;
+  double n = fmm_count_unknowns(what), block = fmm_gpu_parity_block(what->pair, what->order);
+  return 2 * (block > 0 ? FMM_MIRRORS * block * block : n * n) * what->n_columns;
 }
 
 static void set_flops(const fmm_count_case *what, int gradient, double products, fmm_work *work) {
@@ -15,28 +17,35 @@ static void set_flops(const fmm_count_case *what, int gradient, double products,
   work->flops = work->pairs * fmm_pair_flops(what->pair, gradient, what->n_columns) + work->other;
 }
 
+/* Products of a level's boxes of which a leaf takes two and another nine. */
+static double products_of(const fmm_tree *tree, const int64_t *begin, const int64_t *end, int level) {
+  double products = 0;
+  for (int32_t box = tree->level_begin[level]; box < tree->level_begin[level + 1]; box++)
+    if (end[box] > begin[box]) products += tree->first_child[box] < 0 ? 2 : 9;
+  return products;
+}
+
 fmm_status fmm_up_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
   FMM_TRY(fmm_up_cost(tree, lists, what, level));
-  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) {
-    double products = 0;
-    for (int32_t box = tree->level_begin[l]; box < tree->level_begin[l + 1]; box++)
-      if (tree->source_end[box] > tree->source_begin[box]) products += tree->first_child[box] < 0 ? 2 : 9;
-    set_flops(what, 0, products, &level[l]);
-  }
+  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) set_flops(what, 0, products_of(tree, tree->source_begin, tree->source_end, l), &level[l]);
   return FMM_OK;
 }
 
-fmm_status fmm_down_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
-  FMM_TRY(fmm_down_cost(tree, lists, what, level));
-  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) {
-    int64_t in_octant[8] = {0}, columns = 0, leaves = 0;
-    for (int32_t box = tree->level_begin[l]; box < tree->level_begin[l + 1]; box++) {
-      if (tree->target_end[box] == tree->target_begin[box]) continue;
-      in_octant[tree->octant[box]]++;
-      leaves += tree->first_child[box] < 0;
-    }
-    for (int o = 0; o < 8; o++) columns += (in_octant[o] + FMM_GPU_TILE_BOXES - 1) / FMM_GPU_TILE_BOXES * FMM_GPU_TILE_BOXES;
-    set_flops(what, what->gradient, (double)((l > FMM_FIRST_FAR_LEVEL ? 2 : 1) * columns + leaves), &level[l]);
+static double dense_down_products(const fmm_tree *tree, int level) {
+  int64_t in_octant[8] = {0}, columns = 0, leaves = 0;
+  for (int32_t box = tree->level_begin[level]; box < tree->level_begin[level + 1]; box++) {
+    if (tree->target_end[box] == tree->target_begin[box]) continue;
+    in_octant[tree->octant[box]]++;
+    leaves += tree->first_child[box] < 0;
   }
+  for (int o = 0; o < 8; o++) columns += (in_octant[o] + FMM_GPU_TILE_BOXES - 1) / FMM_GPU_TILE_BOXES * FMM_GPU_TILE_BOXES;
+  return (double)((level > FMM_FIRST_FAR_LEVEL ? 2 : 1) * columns + leaves);
+}
+
+fmm_status fmm_down_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
+  const int blocks = fmm_gpu_parity_block(what->pair, what->order);
+  FMM_TRY(fmm_down_cost(tree, lists, what, level));
+  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++)
+    set_flops(what, what->gradient, blocks ? products_of(tree, tree->target_begin, tree->target_end, l) : dense_down_products(tree, l), &level[l]);
   return FMM_OK;
 }

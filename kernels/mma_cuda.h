@@ -32,4 +32,16 @@ static __device__ __forceinline__ void fmm_mma_16x8x16(double (&d)[4], const dou
   }
 #endif
 }
+
+/* The same of 16x4 by 4x8 values: low, high: row g and g + 8, column t of A; b: row t, column g of B. */
+static __device__ __forceinline__ void fmm_mma_16x8x4(double (&d)[4], double low, double high, double b) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+               : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+               : "d"(low), "d"(high), "d"(b));
+#else
+  fmm_mma_8x8x4(d[0], d[1], low, b);
+  fmm_mma_8x8x4(d[2], d[3], high, b);
+#endif
+}
 #endif

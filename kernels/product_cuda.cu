@@ -1,9 +1,7 @@
 /* The operators' batched products on the GPU: every column is one box (and density column), gathered and scattered by index, so that all leaves
- * are one launch and every level one or two. Each value is one thread's sums in one order. Three kernels on the FP64 tensor cores:
+ * are one launch and every level one or two. Each value is one thread's sums in one order. For interactions without parity and large orders; others: kernels/parity_cuda.cu. Two kernels on the FP64 tensor cores:
  *   wide_product: blocks of 128 threads make 80 x 64 values (64 rows where that wastes fewer, 32 columns where blocks are few) from panels of 16 in shared memory (columns padded
  *     to 18 doubles: no bank conflicts for the fragments), two more panels being copied meanwhile.
- *   resident_product: for many columns with one matrix each that fits a multiprocessor's shared memory as a whole. A block a multiprocessor; each of its eight warps makes all rows
- *     of 16 columns at a time, whose entries it loads into registers a panel ahead: nobody waits for another.
  *   short_product: for levels of few boxes, where a block's chain of panels is what takes the time: 32 x 16 values, the panels of all segments dealt to
  *     eight warps, fragments straight from the L2 cache, the warps' sums added in their order. Its blocks are placed while the product before it still runs.
  * Matrices lie by tiles of 16 x 16 in the order of fragments (fmm_cuda_tile_place), so that one comes to a lane's registers as it is used: lane t of four has entries 4 t .. 4 t + 3
@@ -16,7 +14,6 @@
 namespace {
 enum { DEPTH = 16, TILE = 16 * DEPTH, PITCH = 18, STAGES = 3, THREADS = 128, BATCH = 4 /* values a thread adds to at once */ };
 enum { SHORT_ROWS = 32, SHORT_COLUMNS = 16, SHORT_WARPS = 8, SHORT_MOST = 1024 /* columns; the two kernels take as long at about this many */ };
-enum { RESIDENT_WARPS = 8, RESIDENT_COLUMNS = 16 /* a warp */, RESIDENT_LEAST = 16384 /* columns: about one group a warp */ };
 enum { FEW_BLOCKS = 264 /* below this many blocks of 64 columns, 32 keep more multiprocessors busy */ };
 
 /* Where a column of a segment starts; NULL: zero. */
@@ -177,78 +174,6 @@ __global__ void __launch_bounds__(THREADS, 3) wide_product(const fmm_cuda_produc
   }
 }
 
-/* A panel of the warp's columns: a lane's entries of the two it shares with three others. */
-[[maybe_unused]] __device__ __forceinline__ void take_columns(const fmm_cuda_product &p, const double *const (&from)[2], int k, double (&b)[2][4]) {
-  k += 4 * (threadIdx.x & 3);
-#pragma unroll
-  for (int j = 0; j < 2; j++)
-#pragma unroll
-    for (int i = 0; i < 4; i += 2) { /* n is even */
-      double2 v = from[j] && k + i < p.n ? *(const double2 *)(from[j] + k + i) : make_double2(0, 0);
-      b[j][i] = v.x, b[j][i + 1] = v.y;
-    }
-}
-
-/* Sixteen columns from first_column on; TILES of 16 rows. */
-template <int TILES>
-__device__ __forceinline__ void make_columns(const fmm_cuda_product &p, const double *matrix, int64_t first_column) {
-  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, panels = p.k_pad / DEPTH;
-  const double *const from[2] = {column_start(p, first_column + g, 0), column_start(p, first_column + 8 + g, 0)};
-  double sum[TILES][2][4] = {}, now[2][4], next[2][4];
-  take_columns(p, from, 0, next);
-#pragma unroll 1
-  for (int panel = 0; panel < panels; panel++) {
-#pragma unroll
-    for (int j = 0; j < 2; j++)
-#pragma unroll
-      for (int i = 0; i < 4; i++) now[j][i] = next[j][i];
-    take_columns(p, from, (panel + 1) * DEPTH, next); /* zero beyond the last */
-    const double *tile = matrix + panel * TILE + 2 * lane;
-#pragma unroll
-    for (int m = 0; m < TILES; m++) {
-      double a[8];
-      take_tile(tile + m * DEPTH * p.k_pad, a);
-#pragma unroll
-      for (int j = 0; j < 2; j++) fmm_mma_16x8x16(sum[m][j], a, now[j]);
-    }
-  }
-#pragma unroll
-  for (int j = 0; j < 2; j++)
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      double scale, *out = column_end(p, first_column + 8 * j + 2 * t + i, &scale);
-      if (!out) continue;
-      double old[2 * TILES];
-#pragma unroll
-      for (int m = 0; m < 2 * TILES; m++) old[m] = p.add && 8 * m + g < p.n ? out[8 * m + g] : 0;
-#pragma unroll
-      for (int m = 0; m < 2 * TILES; m++)
-        if (8 * m + g < p.n) out[8 * m + g] = old[m] + scale * sum[m / 2][j][2 * (m % 2) + i];
-    }
-}
-
-/* Each block has its part of the columns, in groups of 16, and brings a matrix anew where the columns' matrix changes. */
-template <int TILES>
-__global__ void __launch_bounds__(RESIDENT_WARPS * 32, 1) resident_product(const fmm_cuda_product p, int64_t groups) {
-#if __CUDA_ARCH__ >= 800 /* before, no multiprocessor has the room: fmm_cuda_product_prepare */
-  extern __shared__ __align__(16) double matrix[];
-  const int64_t end = groups * (blockIdx.x + 1) / gridDim.x, groups_a_tile = FMM_GPU_TILE_BOXES * p.columns / RESIDENT_COLUMNS;
-  const unsigned to = (unsigned)__cvta_generic_to_shared(matrix);
-  int64_t stop;
-  for (int64_t at = groups * blockIdx.x / gridDim.x; at < end; at = stop) {
-    const double *from = matrix_of(p, at * RESIDENT_COLUMNS);
-    for (stop = p.d_tile_matrix ? at : end; stop < end && matrix_of(p, stop * RESIDENT_COLUMNS) == from;) stop = (stop / groups_a_tile + 1) * groups_a_tile;
-    if (stop > end) stop = end;
-    __syncthreads();
-    for (int i = threadIdx.x; i < TILES * DEPTH / 2 * p.k_pad; i += RESIDENT_WARPS * 32) copy_pair(to + 16 * i, from + 2 * i, true);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    __syncthreads();
-    for (int64_t group = at + (threadIdx.x >> 5); group < stop; group += RESIDENT_WARPS) make_columns<TILES>(p, matrix, group * RESIDENT_COLUMNS);
-  }
-#endif
-}
-
 __global__ void __launch_bounds__(SHORT_WARPS * 32, 2) short_product(const fmm_cuda_product p) {
   __shared__ double part[SHORT_WARPS][SHORT_ROWS * SHORT_COLUMNS];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
@@ -309,22 +234,6 @@ cudaError_t run_rows(const fmm_cuda_product *p, int64_t columns, cudaStream_t st
   return (columns + 63) / 64 * ((p->n + ROWS - 1) / ROWS) > FEW_BLOCKS ? run_wide<ROWS, 64>(p, columns, stream) : run_wide<ROWS, 32>(p, columns, stream);
 }
 
-/* Tiles of rows that the resident kernel is compiled for; 0: it is not for this product. Not where all kernels share one division of fast memory. */
-int resident_tiles(const fmm_cuda_product *p, int64_t columns) {
-  int tiles = (p->n + 15) / 16;
-  return (tiles == 4 || tiles == 7 || tiles == 10) && p->n_segments == 1 && p->carveout < 0 && columns >= RESIDENT_LEAST ? tiles : 0;
-}
-constexpr int resident_bytes(int tiles) { return 256 * tiles * tiles * (int)sizeof(double); } /* as many columns */
-template <int TILES>
-cudaError_t run_resident(const fmm_cuda_product *p, int64_t columns, cudaStream_t stream) {
-  int64_t groups = (columns + RESIDENT_COLUMNS - 1) / RESIDENT_COLUMNS;
-  return fmm_cuda_launch(resident_product<TILES>, dim3((unsigned)p->sms), RESIDENT_WARPS * 32, resident_bytes(TILES), stream, p->carveout, *p, groups);
-}
-template <int TILES>
-cudaError_t allow_resident(void) {
-  return cudaFuncSetAttribute(resident_product<TILES>, cudaFuncAttributeMaxDynamicSharedMemorySize, resident_bytes(TILES));
-}
-
 template <int ROWS, int COLUMNS>
 cudaError_t allow_wide(void) {
   return cudaFuncSetAttribute(wide_product<ROWS, COLUMNS>, cudaFuncAttributeMaxDynamicSharedMemorySize, STAGES * (ROWS * DEPTH + COLUMNS * PITCH) * (int)sizeof(double));
@@ -333,26 +242,19 @@ cudaError_t allow_wide(void) {
 
 /* More shared memory than a block gets unasked. Early launches (of short products: chains of them are what they shorten) from sm_90 on, where also the code
  * was compiled for it. */
-cudaError_t fmm_cuda_product_prepare(int *early, int *resident) {
+cudaError_t fmm_cuda_product_prepare(int *early) {
   cudaFuncAttributes attributes;
   *early = cudaFuncGetAttributes(&attributes, short_product) == cudaSuccess && attributes.ptxVersion >= 90 && attributes.binaryVersion >= 90;
   cudaError_t error = allow_wide<80, 64>();
   if (error == cudaSuccess) error = allow_wide<80, 32>();
   if (error == cudaSuccess) error = allow_wide<64, 64>();
   if (error == cudaSuccess) error = allow_wide<64, 32>();
-  *resident = error == cudaSuccess && allow_resident<4>() == cudaSuccess && allow_resident<7>() == cudaSuccess && allow_resident<10>() == cudaSuccess;
-  cudaGetLastError(); /* a device with less shared memory does without */
   return error;
 }
 
 cudaError_t fmm_cuda_product_run(const fmm_cuda_product *p, cudaStream_t stream) {
   int64_t columns = p->n_boxes * p->columns;
   if (columns <= 0) return cudaSuccess;
-  switch (p->resident ? resident_tiles(p, columns) : 0) {
-    case 4: return run_resident<4>(p, columns, stream);
-    case 7: return run_resident<7>(p, columns, stream);
-    case 10: return run_resident<10>(p, columns, stream);
-  }
   if (columns > SHORT_MOST) return padded(p->n, 80) <= padded(p->n, 64) ? run_rows<80>(p, columns, stream) : run_rows<64>(p, columns, stream);
   unsigned blocks = (unsigned)((columns + SHORT_COLUMNS - 1) / SHORT_COLUMNS * (p->m_pad / SHORT_ROWS));
   return fmm_cuda_launch_when(p->early, short_product, blocks, SHORT_WARPS * 32, 0, stream, p->carveout, *p);

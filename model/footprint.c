@@ -1,6 +1,8 @@
 /* See footprint.h: sizes of arrays by the shapes that their headers state. */
 #include "model/footprint.h"
 
+#include "kernels/level_cost.h"
+
 #include <math.h>
 
 #include "kernels/pair/pair_both.h"
@@ -34,9 +36,9 @@ enum { DEVICE_BYTES_A_BOX = 3 * 8 + 8 + 3 * 8, DEVICE_BYTES_AN_ENTRY = 16 + 4, D
 
 static double pad(double n, double to) { return ceil(n / to) * to; }
 
-/* Dense operators, rows to 32 and columns to 16; transforms of all 343 offsets. */
+/* Operators by parity blocks, their rows to 8, or dense ones, rows to 32 and columns to 16; transforms of all 343 offsets. */
 static double device_operators(const fmm_counts *c, const fmm_pair_info *pair, double n, const double gpu[FMM_N_PHASES]) {
-  double matrix = 8 * pad(n, 32) * pad(n, 16), grid = 2 * c->order - 1, components = pair->equivalent_components;
+  const double block = fmm_gpu_parity_block(pair, c->order), matrix = 8 * (block > 0 ? FMM_MIRRORS * pad(block, 8) * block : pad(n, 32) * pad(n, 16)), grid = 2 * c->order - 1, components = pair->equivalent_components;
   double sets = pair->has_degree ? 1 : fmax(c->n_levels - 2, 0), one = 10 * matrix * ((gpu[FMM_PHASE_UP] > 0) + (gpu[FMM_PHASE_DOWN] > 0));
   if (gpu[FMM_PHASE_VLIST] > 0) one += 16 * 343 * c->order * grid * grid * components * components;
   return sets * one;
@@ -133,8 +135,9 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
   double bytes = point_bytes(c, pair) + 8 * (double)c->n_targets + 2 * densities + 2 * results + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
   double far = gpu[FMM_PHASE_UP] + gpu[FMM_PHASE_VLIST] + gpu[FMM_PHASE_WLIST] + gpu[FMM_PHASE_XLIST] + gpu[FMM_PHASE_DOWN];
   if (!has_far_field(c) || !(far > 0)) return bytes;
-  double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns;
-  bytes += (2 + 3 * (gpu[FMM_PHASE_DOWN] > 0)) * (double)c->n_boxes * box_bytes + 2 * (gpu[FMM_PHASE_UP] > 0) * (double)c->n_leaves * box_bytes;
+  const double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns, kept = 8.0 * FMM_MIRRORS * fmm_gpu_parity_block(pair, c->order) * c->n_columns;
+  const int dense = !(kept > 0), up = gpu[FMM_PHASE_UP] > 0, down = gpu[FMM_PHASE_DOWN] > 0;
+  bytes += (double)c->n_boxes * ((2 + (2 + dense) * down) * box_bytes + kept) + (1 + dense) * up * (double)c->n_leaves * box_bytes; /* expansions; regrouped ones; check potentials, coefficients */
   bytes += device_w_parts(c, pair, precision, gpu) + device_units(c, pair, precision, gpu);
   if (gpu[FMM_PHASE_VLIST] > 0) bytes += device_spectra(c, pair, complex_bytes, planes);
   return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);

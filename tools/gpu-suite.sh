@@ -103,6 +103,8 @@ n=2000 leaf=30 order=4 dist=ellipsoid columns=3
 n=2000 leaf=30 order=4 dist=ellipsoid precision=single columns=3 densities=signed
 n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed columns=2
 n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed kernel=stokes
+n=600 leaf=12 order=4 dist=ellipsoid kernel=stokes
+n=400 leaf=8 order=6 columns=24
 n=9000 leaf=2 order=3 columns=3
 n=3000 leaf=40 order=5 dist=ellipsoid
 n=4000 leaf=700

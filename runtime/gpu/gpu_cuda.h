@@ -150,10 +150,10 @@ typedef struct fmm_cuda_results { double factor, gradient_factor, *potential, *g
 /* Columns of one batched product. */
 typedef struct fmm_cuda_batch { int64_t begin, end; int level; } fmm_cuda_batch; /* columns [begin, end) of d_column_box */
 
-/* One level's operators on the device; matrices padded to m_pad rows and k_pad columns, zero filled, in the order of fmm_cuda_tile_place. */
+/* One level's operators on the device: with parity by blocks in the order of fmm_cuda_parity_place, else dense, padded to m_pad rows and k_pad columns, zero filled, in the order of fmm_cuda_tile_place. */
 typedef struct fmm_cuda_operators {
   double *d_up_first, *d_up_second, *d_down_first, *d_down_second;
-  double *d_m2m;      /* 8 matrices one after another */
+  double *d_m2m;      /* 8 matrices one after another, of an octant's, with parity of a block's rows each */
   double *d_l2l;      /* 8 */
   double2 *d_m2l;     /* [frequency, kz slowest][out][in][343] */
 } fmm_cuda_operators;
@@ -171,17 +171,18 @@ struct fmm_gpu_plan {
   int overlaps;                      /* U beside the far chain (gpu_execute.cu): then all phases take the same part of fast memory as shared memory */
   int carveout;                      /* that part in per cent, or -1 */
   int early;                         /* short products are placed before the kernel ahead of them has ended; not where U runs beside: its blocks would wait */
-  int resident;                      /* products may keep a matrix in shared memory as a whole */
   unsigned phases;
   int densities_from_host, results_to_host;
   int64_t most_entries;              /* as in the request */
   int falls_back;                    /* U one way though it might be summed in both directions */
   int columns, gradient, components, equivalents, outputs, values; /* values: outputs * (gradient ? 4 : 1) */
-  int order, grid, n_surface, n, n_levels, n_operator_levels;
+  int order, grid, n_surface, n_orbits, n, n_levels, n_operator_levels;
   double outer_radius;               /* fmm_operators */
   int k_pad, m_pad;                  /* n rounded up to 16 and to 32 */
+  int block;                         /* unknowns of a parity block, padded: up and down's products are those of kernels/parity_cuda.cu; 0: dense ones */
+  int64_t matrix;                    /* doubles of one operator */
   int64_t n_sources, n_targets, n_input_sources, n_input_targets;
-  int32_t n_boxes;
+  int32_t n_boxes, first_far[2];     /* first_far: boxes of the first level with a far field, from and to */
   int same_points, merged_sources, merged_targets;
   const fmm_pair_info *info;
   double params[FMM_MAX_PARAMS], tolerance;
@@ -216,7 +217,9 @@ struct fmm_gpu_plan {
   double *d_column_unit;             /* NULL where columns are not scaled */
   double *d_result;                  /* potentials by the caller's rows, on their way to page-locked arrays of the caller's; NULL with gradients */
   double *d_near, *d_far;            /* potentials of U, W and of down; planes */
-  double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n] */
+  double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n]; coefficients only without parity */
+  double *d_kept;                    /* regrouped values between levels, [box][column][8 block] */
+  int16_t *d_orbit_point, *d_orbit_place, *d_pad; /* of the surface's orbits, as in fmm_cuda_parity */
 
   /* pair sums */
   fmm_cuda_sums sums[FMM_N_SUMS];
@@ -226,11 +229,11 @@ struct fmm_gpu_plan {
   unsigned *d_next_tile;             /* of U, where blocks take tiles in turn */
 
   /* products: columns are boxes; first the leaves with sources by ascending box (P2M's slots), then the boxes with children from the deepest
-   * level up, then level by level down those with targets, sorted by octant in tiles of FMM_GPU_TILE_BOXES, then leaves with targets */
+   * level up, then level by level down those with targets, sorted by octant in tiles of FMM_GPU_TILE_BOXES (with parity those that have children), then leaves with targets */
   fmm_cuda_operators op[FMM_MAX_LEVELS];
   int64_t n_columns, n_leaf_columns, n_up_columns, n_down_columns;
   int32_t *d_column_box;             /* -1: padding */
-  int32_t *d_child;                  /* 8 an up column: child by octant or -1 */
+  int32_t *d_child;                  /* 8 an up column, with parity a down column too: child by octant or -1 */
   int32_t *d_parent;                 /* of a down column */
   int32_t *d_tile_octant;            /* of each tile of down columns */
   int n_leaf_batches, n_up_batches, n_down_batches, n_target_leaf_batches;
@@ -311,7 +314,6 @@ static inline int64_t fmm_cuda_tile_place(int i, int j, int k_pad) {
 /* Batched product, kernels/product_cuda.cu: out[column] (+)= out_scale * sum over segments s of matrix[s] * in[index[column][s]]. */
 typedef struct fmm_cuda_product {
   int carveout, early;                 /* fmm_cuda_launch_when */
-  int resident, sms;                   /* the kernel that keeps the matrix in shared memory may serve; multiprocessors */
   int n, m_pad, k_pad, n_segments, columns, add; /* columns: density columns a box; add: to what is in out */
   int64_t n_boxes;                     /* columns of the batch, before density columns */
   const double *d_matrix;              /* of segment 0 */
@@ -328,16 +330,62 @@ static inline fmm_cuda_product fmm_cuda_product_of(const fmm_gpu_plan *p, const 
   fmm_cuda_product m = {};
   m.n = p->n, m.m_pad = p->m_pad, m.k_pad = p->k_pad, m.columns = p->columns;
   m.n_segments = 1;
-  m.carveout = p->carveout, m.early = p->early, m.resident = p->resident, m.sms = p->sms;
+  m.carveout = p->carveout, m.early = p->early;
   m.matrix_stride = (int64_t)p->m_pad * p->k_pad;
   m.n_boxes = batch->end - batch->begin;
   return m;
 }
+static inline int64_t fmm_cuda_child_rows(const fmm_gpu_plan *p) { return p->n_up_columns + (p->block ? p->n_down_columns : 0); }
 static inline const fmm_cuda_operators *fmm_cuda_operators_at(const fmm_gpu_plan *p, int level) { return &p->op[p->n_operator_levels == 1 ? 0 : level]; }
 
-/* Once a device, before the first run; *early: short products may be launched so; *resident: as the field. */
-cudaError_t fmm_cuda_product_prepare(int *early, int *resident);
+/* Once a device, before the first run; *early: short products may be launched so. */
+cudaError_t fmm_cuda_product_prepare(int *early);
 cudaError_t fmm_cuda_product_run(const fmm_cuda_product *product, cudaStream_t stream);
+
+/* Up and down's products with parity, kernels/parity_cuda.cu, of a batch's boxes. Values by box and column: natural ones n, regrouped ones 8 block long. */
+typedef enum fmm_cuda_parity_step { FMM_PARITY_INVERT, FMM_PARITY_MERGE, FMM_PARITY_SPLIT, FMM_PARITY_SPREAD /* what is kept, natural */ } fmm_cuda_parity_step;
+typedef struct fmm_cuda_parity {
+  int carveout, early, sms;            /* fmm_cuda_launch_when; multiprocessors */
+  int n, n_surface, n_orbits, n_items, block, columns; /* n_items: orbits of all components */
+  int in_by_slot;                      /* d_in is by the batch's columns, not by box */
+  int64_t n_boxes;                     /* the batch's */
+  const int16_t *d_orbit_point;        /* 8 an orbit: surface points that the mirrors make of its first (fmm_surface.orbit) */
+  const int16_t *d_orbit_place;        /* 8 an item (component, orbit): place of what a transform over the mirrors puts at psi, -1: it is zero */
+  const int16_t *d_pad;                /* the n_pads places that are always zero */
+  int n_pads;
+  const int32_t *d_box;                /* of the batch's columns */
+  const int32_t *d_child;              /* 8 a column (merge, split) */
+  const double *d_first, *d_second, *d_move; /* d_move: M2M or L2L */
+  const double *d_in;                  /* natural (invert, split) */
+  const double *d_inherited;           /* regrouped, added to it; NULL: none */
+  const double *d_scale;               /* of the output, by box; NULL: 1 */
+  double *d_out;                       /* natural (invert, merge) */
+  double *d_kept;                      /* regrouped output as well (invert: NULL: none; merge, of which children's is the input), or children's (split); input of spread */
+} fmm_cuda_parity;
+static inline fmm_cuda_parity fmm_cuda_parity_of(const fmm_gpu_plan *p, const fmm_cuda_batch *batch) {
+  fmm_cuda_parity m = {};
+  m.carveout = p->carveout, m.early = p->early, m.sms = p->sms;
+  m.n = p->n, m.n_surface = p->n_surface, m.n_orbits = p->n_orbits, m.n_items = p->n_orbits * p->equivalents, m.block = p->block, m.columns = p->columns;
+  m.n_boxes = batch->end - batch->begin;
+  m.d_orbit_point = p->d_orbit_point, m.d_orbit_place = p->d_orbit_place;
+  m.d_pad = p->d_pad, m.n_pads = FMM_MIRRORS * p->block - p->n;
+  m.d_box = p->d_column_box + batch->begin;
+  return m;
+}
+/* Doubles of a block's matrix. */
+static inline int64_t fmm_cuda_parity_matrix(int block) { return (int64_t)(block + 7) / 8 * 8 * block; }
+/* Where entry (row, k) of a block's matrix lies: tiles of eight rows, each by sixteen columns, of which lane 4 (row % 8) + t has 4 t .. 4 t + 3, then by four, of which it has the t-th. */
+static inline int64_t fmm_cuda_parity_place(int row, int k, int block) {
+  const int lane = 4 * (row % 8), whole = block / 16 * 16;
+  const int place = k < whole ? k / 16 * 128 + 4 * (lane + k % 16 / 4) + k % 4 : 8 * whole + (k - whole) / 4 * 32 + lane + k % 4;
+  return (int64_t)(row / 8) * 8 * block + place;
+}
+/* Shared memory that they take. */
+int fmm_cuda_parity_bytes(int block);
+cudaError_t fmm_cuda_parity_prepare(int block, int *early);
+/* Whether invert and merge of so many columns put regrouped output alone: d_kept is not NULL, natural output comes by FMM_PARITY_SPREAD, before which other steps may follow. */
+int fmm_cuda_parity_is_shared(const fmm_cuda_parity *p);
+cudaError_t fmm_cuda_parity_run(fmm_cuda_parity_step step, const fmm_cuda_parity *p, cudaStream_t stream);
 
 /* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: 4 doubles a tile. */
 fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *plan);
@@ -391,6 +439,7 @@ cudaError_t fmm_cuda_add(double *d_sum, const double *d_term, int64_t n, cudaStr
 /* Host tables (runtime/gpu/gpu_tables.cu). */
 typedef struct fmm_cuda_tables {
   int32_t *column_box, *child, *parent, *tile_octant;
+  int16_t *orbit_point, *orbit_place, *pad;
   int32_t *slot_child, *row_child, *v_row;
   fmm_cuda_v_line *v_line;
   double *half, *degree_in, *degree_out, *degree_parent, *twiddle;

@@ -50,7 +50,7 @@ void layout_points(fmm_gpu_plan *p, arena *a) {
 
 void layout_operators(fmm_gpu_plan *p, arena *a, int level) {
   fmm_cuda_operators *o = &p->op[level];
-  int64_t matrix = (int64_t)p->m_pad * p->k_pad;
+  const int64_t matrix = p->matrix;
   if (fmm_cuda_has(p, FMM_PHASE_UP)) {
     take(a, &o->d_up_first, matrix);
     take(a, &o->d_up_second, matrix);
@@ -77,14 +77,21 @@ void layout_boxes(fmm_gpu_plan *p, arena *a) {
   take(a, &p->d_down_check, expansion);
   if (fmm_cuda_has(p, FMM_PHASE_DOWN)) {
     take(a, &p->d_check_in, expansion);
-    take(a, &p->d_coefficient, expansion);
+    if (!p->block) take(a, &p->d_coefficient, expansion);
     take(a, &p->d_down_equivalent, expansion);
   }
-  int64_t work = p->n_leaf_columns > p->n_up_columns ? p->n_leaf_columns : p->n_up_columns;
+  int64_t work = p->block || p->n_leaf_columns > p->n_up_columns ? p->n_leaf_columns : p->n_up_columns;
   if (fmm_cuda_has(p, FMM_PHASE_UP))
-    for (int i = 0; i < 2; i++) take(a, &p->d_work[i], work * p->columns * p->n);
+    for (int i = 0; i < (p->block ? 1 : 2); i++) take(a, &p->d_work[i], work * p->columns * p->n);
   take(a, &p->d_column_box, p->n_columns);
-  take(a, &p->d_child, 8 * p->n_up_columns);
+  take(a, &p->d_child, fmm_cuda_child_rows(p) * 8);
+  if (p->block) {
+    take(a, &p->d_kept, (int64_t)p->n_boxes * p->columns * FMM_MIRRORS * p->block);
+    take(a, &p->d_orbit_point, FMM_MIRRORS * p->n_orbits);
+    take(a, &p->d_orbit_place, FMM_MIRRORS * p->n_orbits * p->equivalents);
+    take(a, &p->d_pad, FMM_MIRRORS * p->block - p->n);
+    return;
+  }
   take(a, &p->d_parent, p->n_down_columns);
   take(a, &p->d_tile_octant, p->n_down_columns / FMM_GPU_TILE_BOXES);
 }
@@ -142,6 +149,11 @@ int is_single(const fmm_state *s, fmm_cuda_sum sum) {
   return (sum == FMM_SUM_U ? s->precision[phase[sum]] : fmm_surface_precision(s, phase[sum])) != FMM_PRECISION_DOUBLE;
 }
 
+void use_parity(fmm_gpu_plan *p, int block) {
+  p->block = block;
+  p->matrix = block ? FMM_MIRRORS * fmm_cuda_parity_matrix(block) : (int64_t)p->m_pad * p->k_pad;
+}
+
 void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const fmm_state *s = q->state;
   const fmm_operators *o = s->operators;
@@ -155,13 +167,16 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->order = o ? o->order : FMM_MIN_ORDER; /* without operators (U alone) nothing is read of the surfaces */
   p->outer_radius = o ? o->outer_radius : 0;
   p->grid = 2 * p->order - 1, p->n_surface = fmm_surface_size(p->order), p->n = p->equivalents * p->n_surface;
+  p->n_orbits = o ? o->shape.n_orbits : 0;
   p->k_pad = (p->n + 15) / 16 * 16, p->m_pad = (p->n + 31) / 32 * 32;
+  use_parity(p, o ? fmm_gpu_parity_block(p->info, p->order) : 0);
   p->n_levels = s->tree->n_levels;
   p->n_operator_levels = !o || o->n_levels == 1 ? 1 : p->n_levels;
   p->n_sources = s->tree->sources.n, p->n_targets = s->tree->targets.n;
   p->n_input_sources = s->tree->sources.n_input, p->n_input_targets = s->tree->targets.n_input;
   p->merged_sources = s->tree->sources.first != NULL, p->merged_targets = s->tree->targets.first != NULL;
   p->n_boxes = s->tree->n_boxes;
+  p->first_far[0] = s->tree->level_begin[FMM_FIRST_FAR_LEVEL], p->first_far[1] = s->tree->level_begin[FMM_FIRST_FAR_LEVEL + 1];
   p->v_rows = fmm_cuda_has(p, FMM_PHASE_VLIST) ? s->lists->v.n_rows : 0;
   p->same_points = s->tree->same_points;
   memcpy(p->params, s->params, sizeof(double) * (size_t)p->info->n_params);
@@ -191,9 +206,17 @@ fmm_status choose_kernels(void *context) {
   fmm_gpu_plan *p = ((fmm_cuda_setup *)context)->plan;
   fmm_cuda_on_device on(p->device);
   if (p->v_rows) FMM_TRY(choose_children(p));
-  if (fmm_cuda_has_far(p)) CUDA_TRY(fmm_cuda_product_prepare(&p->early, &p->resident));
+  if (fmm_cuda_has_far(p)) CUDA_TRY(p->block ? fmm_cuda_parity_prepare(p->block, &p->early) : fmm_cuda_product_prepare(&p->early));
   if (p->overlaps) p->early = 0;
   if (fmm_cuda_has(p, FMM_PHASE_ULIST) && fmm_cuda_both_serves(p)) CUDA_TRY(fmm_cuda_both_prepare());
+  return FMM_OK;
+}
+
+/* Where a block of threads has not the memory for them, operators are dense. */
+fmm_status check_parity(fmm_gpu_plan *p) {
+  int most = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->device));
+  if (p->block && fmm_cuda_parity_bytes(p->block) > most) use_parity(p, 0);
   return FMM_OK;
 }
 
@@ -291,6 +314,7 @@ fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_re
   if (!fmm_cuda_pair_find(p->info)) return FMM_FAIL(FMM_ERR_DEVICE, "kernel %s has no GPU code", p->info->name);
   fmm_cuda_on_device on(p->device);
   fmm_cuda_setup setup = {p, tables, request->state};
+  FMM_TRY(check_parity(p));
   FMM_TRY(make_streams(p, request->sms));
   FMM_TRY(reserve_first(p, request));
   add_part(p, "streams, the first arena", 0);

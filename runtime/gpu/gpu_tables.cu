@@ -239,20 +239,23 @@ int64_t leaf_columns(const fmm_gpu_plan *p, const fmm_tree *tree, int targets, i
   return at;
 }
 
-int64_t up_columns(fmm_gpu_plan *p, const fmm_tree *tree, int64_t at, int32_t *box, int32_t *child) {
-  for (int level = tree->n_levels - 2; level >= 2; level--) {
+/* Boxes with children, from the deepest level up or the other way. child: 8 for each of them. */
+int64_t parent_columns(const fmm_tree *tree, int targets, int64_t at, int32_t *box, int32_t *child, fmm_cuda_batch *batches, int *n) {
+  int (*const counts)(const fmm_tree *, int32_t) = targets ? has_targets : has_sources;
+  for (int i = 2; i <= tree->n_levels - 2; i++) {
+    const int level = targets ? i : tree->n_levels - i;
     int64_t begin = at;
     for (int32_t b = tree->level_begin[level]; b < tree->level_begin[level + 1]; b++) {
-      if (is_leaf(tree, b) || !has_sources(tree, b)) continue;
-      int32_t *to = child + 8 * (at - p->n_leaf_columns);
-      for (int o = 0; o < 8; o++) to[o] = -1;
-      for (int i = 0; i < tree->n_children[b]; i++) {
-        int32_t c = tree->first_child[b] + i;
-        if (has_sources(tree, c)) to[tree->octant[c]] = c;
+      if (is_leaf(tree, b) || !counts(tree, b)) continue;
+      for (int o = 0; o < 8; o++) child[o] = -1;
+      for (int k = 0; k < tree->n_children[b]; k++) {
+        int32_t c = tree->first_child[b] + k;
+        if (counts(tree, c)) child[tree->octant[c]] = c;
       }
+      child += 8;
       box[at++] = b;
     }
-    close_batch(p->up_batch, &p->n_up_batches, begin, at, level, 0);
+    close_batch(batches, n, begin, at, level, 0);
   }
   return at;
 }
@@ -278,17 +281,35 @@ int64_t down_columns(fmm_gpu_plan *p, const fmm_tree *tree, int64_t at, fmm_cuda
 fmm_status build_columns(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree) {
   int64_t most_down = tree->n_boxes + (int64_t)8 * FMM_GPU_TILE_BOXES * tree->n_levels;
   FMM_TRY(FMM_ALLOCATE(&t->column_box, 3 * (int64_t)tree->n_boxes + most_down, "GPU product columns"));
-  FMM_TRY(FMM_ALLOCATE(&t->child, 8 * (int64_t)tree->n_boxes, "GPU children"));
+  FMM_TRY(FMM_ALLOCATE(&t->child, (p->block ? 16 : 8) * (int64_t)tree->n_boxes, "GPU children"));
   FMM_TRY(FMM_ALLOCATE(&t->parent, most_down, "GPU parents"));
   FMM_TRY(FMM_ALLOCATE(&t->tile_octant, most_down / FMM_GPU_TILE_BOXES + 1, "GPU tile octants"));
   int64_t at = leaf_columns(p, tree, 0, 0, t->column_box, p->leaf_batch, &p->n_leaf_batches);
   p->n_leaf_columns = at;
-  at = up_columns(p, tree, at, t->column_box, t->child);
+  at = parent_columns(tree, 0, at, t->column_box, t->child, p->up_batch, &p->n_up_batches);
   p->n_up_columns = at - p->n_leaf_columns;
   int64_t down_begin = at;
-  at = down_columns(p, tree, at, t);
+  at = p->block ? parent_columns(tree, 1, at, t->column_box, t->child + 8 * p->n_up_columns, p->down_batch, &p->n_down_batches) : down_columns(p, tree, at, t);
   p->n_down_columns = at - down_begin;
   p->n_columns = leaf_columns(p, tree, 1, at, t->column_box, p->target_leaf_batch, &p->n_target_leaf_batches);
+  return FMM_OK;
+}
+
+/* The regrouping of natural values: what a transform over an orbit's eight mirror images puts at psi is block chi's, which of component k is the one that is odd in psi there. */
+fmm_status build_orbits(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_operators *o) {
+  const fmm_parity_map *map = &o->parity;
+  FMM_TRY(FMM_ALLOCATE(&t->orbit_point, FMM_MIRRORS * p->n_orbits, "GPU orbits"));
+  FMM_TRY(FMM_ALLOCATE(&t->orbit_place, FMM_MIRRORS * p->n_orbits * p->equivalents, "GPU places of orbits"));
+  FMM_TRY(FMM_ALLOCATE(&t->pad, FMM_MIRRORS * p->block - p->n, "GPU places between blocks"));
+  int16_t *pad = t->pad;
+  for (int chi = 0; chi < FMM_MIRRORS; chi++)
+    for (int k = map->begin[chi + 1] - map->begin[chi]; k < p->block; k++) *pad++ = (int16_t)(chi * p->block + k);
+  for (int i = 0; i < FMM_MIRRORS * p->n_orbits; i++) t->orbit_point[i] = (int16_t)o->shape.orbit[i];
+  for (int i = 0; i < p->n_orbits * p->equivalents; i++)
+    for (int chi = 0; chi < FMM_MIRRORS; chi++) {
+      const int slot = map->slot[i * FMM_MIRRORS + chi], psi = fmm_component_parity(p->info->parity, chi, i / p->n_orbits);
+      t->orbit_place[i * FMM_MIRRORS + psi] = (int16_t)(slot < 0 ? -1 : chi * p->block + slot - map->begin[chi]);
+    }
   return FMM_OK;
 }
 
@@ -355,6 +376,7 @@ void fmm_cuda_sums_free_offsets(fmm_cuda_sums *s) {
 static fmm_status boxes_job(void *context) {
   const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
   FMM_TRY(build_boxes(j->plan, j->tables, j->state->tree, j->state->operators));
+  if (j->plan->block) FMM_TRY(build_orbits(j->plan, j->tables, j->state->operators));
   if (fmm_cuda_lattice_serves(j->plan, FMM_SUM_P2M)) j->plan->n_runs = fmm_cuda_lattice_runs(j->plan, j->tables->grid_surface, j->tables->run);
   return FMM_OK;
 }
@@ -416,6 +438,9 @@ void fmm_cuda_tables_free(fmm_cuda_tables *t) {
   FMM_FREE(&t->child);
   FMM_FREE(&t->parent);
   FMM_FREE(&t->tile_octant);
+  FMM_FREE(&t->orbit_point);
+  FMM_FREE(&t->orbit_place);
+  FMM_FREE(&t->pad);
   FMM_FREE(&t->slot_child);
   FMM_FREE(&t->row_child);
   FMM_FREE(&t->v_line);

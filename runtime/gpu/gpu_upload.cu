@@ -117,22 +117,50 @@ fmm_status stage_job(void *context) {
   return FMM_OK;
 }
 
-/* One of a level's dense operators: where it goes, NULL: it is not wanted. */
+/* One of a level's operators: where it goes, NULL: it is not wanted. octant: with parity the block whose rows an M2M's or L2L's are. */
 struct matrix { fmm_operator_kind kind; int octant; double *d_to; };
 matrix matrix_of(const fmm_gpu_plan *p, const fmm_cuda_operators *d, int i) {
   const int down = i >= MATRICES / 2, n = i % (MATRICES / 2), octant = n < 2 ? 0 : n - 2;
-  const int64_t size = (int64_t)p->m_pad * p->k_pad;
+  const int64_t size = p->matrix;
   if (!fmm_cuda_has(p, down ? FMM_PHASE_DOWN : FMM_PHASE_UP)) return matrix{FMM_OPERATOR_M2M, 0, NULL};
   if (n == 0) return down ? matrix{FMM_OPERATOR_DOWN_FIRST, 0, d->d_down_first} : matrix{FMM_OPERATOR_UP_FIRST, 0, d->d_up_first};
   if (n == 1) return down ? matrix{FMM_OPERATOR_DOWN_SECOND, 0, d->d_down_second} : matrix{FMM_OPERATOR_UP_SECOND, 0, d->d_up_second};
   return down ? matrix{FMM_OPERATOR_L2L, octant, d->d_l2l + octant * size} : matrix{FMM_OPERATOR_M2M, octant, d->d_m2m + octant * size};
 }
 
+/* A block of rows and columns, times a factor, into place. first: its column in panels. */
+void place_block(const fmm_gpu_plan *p, const fmm_panels *from, int first, int columns, double factor, double *to) {
+  for (int i = 0; i < from->rows; i++)
+    for (int j = 0; j < columns; j++)
+      to[fmm_cuda_parity_place(i, j, p->block)] = factor * from->data[((int64_t)(i / FMM_PANEL_ROWS) * from->columns + first + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS];
+}
+
+/* Blocks one behind the other: those of all chi, or of one chi's rows those of all psi, times 8 (kernels/parity_cuda.cu). */
+void make_blocks(const fmm_gpu_plan *p, const fmm_operators *o, int level, const matrix *m, double *padded) {
+  const fmm_level_operators *set = &o->level[level];
+  const int *begin = o->parity.begin;
+  const int64_t block = p->matrix / FMM_MIRRORS;
+  memset(padded, 0, (size_t)p->matrix * sizeof(double));
+  for (int i = 0; i < FMM_MIRRORS; i++) {
+    const int length = begin[i + 1] - begin[i];
+    double *to = padded + i * block;
+    switch (m->kind) {
+      case FMM_OPERATOR_UP_FIRST: place_block(p, &set->up_first[i], 0, length, 1, to); break;
+      case FMM_OPERATOR_UP_SECOND: place_block(p, &set->up_second[i], 0, length, 1, to); break;
+      case FMM_OPERATOR_DOWN_FIRST: place_block(p, &set->down_first[i], 0, length, 1, to); break;
+      case FMM_OPERATOR_DOWN_SECOND: place_block(p, &set->down_second[i], 0, length, 1, to); break;
+      case FMM_OPERATOR_M2M: place_block(p, &set->m2m[m->octant], begin[i], length, FMM_MIRRORS, to); break;
+      case FMM_OPERATOR_L2L: place_block(p, &set->l2l[m->octant], begin[i], length, FMM_MIRRORS, to); break;
+    }
+  }
+}
+
 /* Padded and by tiles. dense: n * n. */
 fmm_status make_matrix(const fmm_gpu_plan *p, const fmm_operators *o, int level, const matrix *m, double *dense, double *padded) {
-  const int64_t n = p->n, size = (int64_t)p->m_pad * p->k_pad;
+  const int64_t n = p->n;
+  if (p->block) return make_blocks(p, o, level, m, padded), FMM_OK;
   FMM_TRY(fmm_operators_dense(o, &o->level[level], m->kind, m->octant, dense));
-  memset(padded, 0, (size_t)size * sizeof(double));
+  memset(padded, 0, (size_t)p->matrix * sizeof(double));
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++) padded[fmm_cuda_tile_place(i, j, p->k_pad)] = dense[i * n + j];
   return FMM_OK;
@@ -142,7 +170,7 @@ fmm_status make_matrix(const fmm_gpu_plan *p, const fmm_operators *o, int level,
 fmm_status send_matrices(const fmm_cuda_setup *setup, int quarter) {
   enum { OF_JOB = MATRICES / MATRIX_JOBS };
   const fmm_gpu_plan *p = setup->plan;
-  const int64_t n = p->n, size = (int64_t)p->m_pad * p->k_pad;
+  const int64_t n = p->block ? 0 : p->n, size = p->matrix;
   const int first = quarter * OF_JOB, end = first + OF_JOB, at_once = TOGETHER / (8 * size) < 1 ? 1 : TOGETHER / (8 * size) > OF_JOB ? OF_JOB : (int)(TOGETHER / (8 * size));
   double *dense = NULL;
   fmm_status status = FMM_OK;
@@ -221,9 +249,15 @@ fmm_status send_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_stat
   FMM_TRY(send(to, p->d_run, t->run, p->n_runs));
   if (!fmm_cuda_has_far(p)) return FMM_OK;
   FMM_TRY(send(to, p->d_column_box, t->column_box, p->n_columns));
-  FMM_TRY(send(to, p->d_child, t->child, 8 * p->n_up_columns));
-  FMM_TRY(send(to, p->d_parent, t->parent, p->n_down_columns));
-  FMM_TRY(send(to, p->d_tile_octant, t->tile_octant, p->n_down_columns / FMM_GPU_TILE_BOXES));
+  FMM_TRY(send(to, p->d_child, t->child, 8 * fmm_cuda_child_rows(p)));
+  if (p->block) {
+    FMM_TRY(send(to, p->d_orbit_point, t->orbit_point, FMM_MIRRORS * p->n_orbits));
+    FMM_TRY(send(to, p->d_orbit_place, t->orbit_place, FMM_MIRRORS * p->n_orbits * p->equivalents));
+    FMM_TRY(send(to, p->d_pad, t->pad, FMM_MIRRORS * p->block - p->n));
+  } else {
+    FMM_TRY(send(to, p->d_parent, t->parent, p->n_down_columns));
+    FMM_TRY(send(to, p->d_tile_octant, t->tile_octant, p->n_down_columns / FMM_GPU_TILE_BOXES));
+  }
   if (!p->v_rows) return FMM_OK;
   FMM_TRY(send(to, p->d_slot_child, t->slot_child, 8 * (p->v_slots + 1)));
   FMM_TRY(send(to, p->d_row_child, t->row_child, 8 * p->v_rows));

@@ -131,17 +131,20 @@ static void box_work_without_parity_is_dense(void **state) {
 }
 
 /* Eight parents are one window and one product, whose seven neighbours each are in all 26 directions together; sixteen are transformed, as sources and as
- * targets. Operators of up and down are dense; down's columns are 64 an octant (eight boxes each), and level 2 has no translation. */
-static void the_gpus_form_counts_parents_groups_and_dense_operators(void **state) {
-  fmm_counts c = count(&fmm_info_laplace, 4, 1, 0);
+ * targets. Parity blocks of up and down have 7 unknowns, padded to 8. Without parity operators are dense; down's columns are 64 an octant (eight boxes each), and level 2 has no translation. */
+static void the_gpus_form_counts_parents_groups_and_padded_operators(void **state) {
+  fmm_pair_info plain = fmm_info_laplace;
+  plain.parity = FMM_PARITY_NONE;
+  fmm_counts dense = count(&plain, 4, 1, 0), c = count(&fmm_info_laplace, 4, 1, 0);
   const fmm_work *v = &c.total[FMM_WORK_VLIST_GPU];
-  double frequencies = 7 * 7 * 3 + 7 * 4, pairs = LEAVES * Q * 56.0, product = 2.0 * 56 * 56;
+  double frequencies = 7 * 7 * 3 + 7 * 4, pairs = LEAVES * Q * 56.0, product = 2.0 * 8 * 8 * 8, whole = 2.0 * 56 * 56;
   assert_true(v->flops == 26 * 2 * 16 * 8 * 16 * frequencies + 16 * 8 * 30 * 256); /* 30 p^4 a child */
   assert_true(v->other == 16 * 8 * 30 * 256 && c.total[FMM_WORK_UP_GPU].other == LEAVES * 2 * product);
   assert_true(v->bytes == 16 * 8 * (2 * 16 * frequencies + 8 * 56) && v->entries == frequencies);
   assert_true(c.level[FMM_WORK_VLIST_GPU][2].flops == v->flops);
   assert_true(c.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * product);
-  assert_true(c.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + (8 * 64 + LEAVES) * product);
+  assert_true(c.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + LEAVES * 2 * product);
+  assert_true(dense.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * whole && dense.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + (8 * 64 + LEAVES) * whole);
   assert_true(c.total[FMM_WORK_UP_GPU].bytes == c.total[FMM_PHASE_UP].bytes && c.total[FMM_WORK_DOWN_GPU].entries == LEAVES);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_GPU, 0), FMM_WORK_VLIST_GPU);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_CPU, 0), FMM_PHASE_VLIST);
@@ -305,7 +308,7 @@ int main(void) {
                                      cmocka_unit_test(vlist_counts_every_pair_of_boxes_that_is_not_adjacent),
                                      cmocka_unit_test(up_and_down_count_points_times_surface_and_parity_blocks),
                                      cmocka_unit_test(box_work_without_parity_is_dense),
-                                     cmocka_unit_test(the_gpus_form_counts_parents_groups_and_dense_operators),
+                                     cmocka_unit_test(the_gpus_form_counts_parents_groups_and_padded_operators),
       cmocka_unit_test(the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them),
       cmocka_unit_test(direct_sums_on_a_gpu_are_one_leaf_of_many_tiles),
                                      cmocka_unit_test(rows_of_a_window_are_ordered_by_their_neighbours), cmocka_unit_test(colours_of_a_window_take_turns),

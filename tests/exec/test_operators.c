@@ -3,6 +3,7 @@
 #include "test.h"
 #include <math.h>
 #include "kernels/operators_parts.h"
+#include "kernels/parity_block.h"
 #include "runtime/memory.h"
 
 static double params[FMM_MAX_PARAMS];
@@ -198,8 +199,31 @@ static void every_failing_allocation_is_reported_and_leaks_nothing(void **state)
   assert_int_equal(fmm_memory_now(), before);
 }
 
+/* What a GPU's products by parity blocks take their shape from. */
+static void the_largest_parity_block_is_foretold(void **state) {
+  static const fmm_parity kinds[] = {FMM_PARITY_SCALAR, FMM_PARITY_VECTOR};
+  for (int order = FMM_MIN_ORDER; order <= FMM_MAX_ORDER; order++) {
+    fmm_surface surface;
+    assert_ok(fmm_surface_create(&surface, order));
+    for (int i = 0; i < 2; i++) {
+      const int components = i ? 3 : 1;
+      fmm_parity_map map;
+      int most = 0;
+      assert_ok(fmm_parity_map_create(&map, &surface, kinds[i], components));
+      for (int chi = 0; chi < FMM_MIRRORS; chi++) most = map.begin[chi + 1] - map.begin[chi] > most ? map.begin[chi + 1] - map.begin[chi] : most;
+      assert_int_equal(fmm_parity_block_most(kinds[i], components, order), most);
+      const fmm_pair_info pair = {.parity = kinds[i], .equivalent_components = components};
+      const int block = fmm_gpu_parity_block(&pair, order);
+      assert_true(block ? block >= most && block % 4 == 0 : most > 112);
+      fmm_parity_map_free(&map);
+    }
+    fmm_surface_free(&surface);
+  }
+  assert_int_equal(fmm_gpu_parity_block(&(fmm_pair_info){.parity = FMM_PARITY_NONE, .equivalent_components = 1}, 4), 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(two_orders_more_gain_a_factor_four_until_rounding),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_largest_parity_block_is_foretold), cmocka_unit_test(two_orders_more_gain_a_factor_four_until_rounding),
                                      cmocka_unit_test(order_16_reaches_twelve_digits_with_room),
                                      cmocka_unit_test(yukawa_with_short_boxes_is_as_good_as_laplace),
                                      cmocka_unit_test(m2l_transforms_match_plain_convolution_at_all_kinds_of_offsets),

@@ -229,6 +229,39 @@ static void every_phase_matches_its_reference_and_keeps_its_bits(void **context)
   }
 }
 
+/* Columns that are many for a part of the device and few for all of it go through other kernels of up and down, one for each length of a parity block. */
+static void up_and_down_of_few_and_of_many_columns_give_the_same_bits(void **context) {
+  static const shape cases[] = {{"order 2", "laplace", "ellipsoid", 300, 2, 4, 2, 0, 1, 0, 1e-12}, {"order 4", "laplace", "plummer", 300, 4, 6, 3, 0, 0, 0, 1e-12}, {"order 5", "yukawa", "plummer", 300, 5, 6, 2, 0, 0, 0, 1e-12},
+                                {"order 7", "laplace", "ellipsoid", 200, 7, 4, 3, 0, 1, 0, 1e-12}, {"order 9", "laplace", "uniform", 150, 9, 2, 3, 0, 0, 0, 1e-12}, {"order 12", "laplace", "ellipsoid", 60, 12, 1, 5, 0, 0, 0, 1e-12},
+                                {"stokes, order 3", "stokes", "ellipsoid", 200, 3, 4, 3, 0, 0, 0, 1e-12}, {"stokes, order 6", "stokes", "plummer", 100, 6, 2, 3, 0, 0, 0, 1e-12}, {"stokes, order 7", "stokes", "uniform", 60, 7, 1, 4, 0, 0, 0, 1e-12}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    make(&f, &cases[i]);
+    for (int64_t k = 0; k < f.n_boxes_values; k++) f.sent[k] = sin((double)k);
+    double *up = values_of(f.n_boxes_values, 0), *down = values_of(f.n_potential, 0);
+    run_gpu(&f, FMM_PHASE_UP, 1), memcpy(up, f.fetched, (size_t)f.n_boxes_values * sizeof *up);
+    run_gpu(&f, FMM_PHASE_DOWN, 1), memcpy(down, f.fetched, (size_t)f.n_potential * sizeof *down);
+    fmm_gpu_plan_destroy(&f.plan);
+    fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1, .sms = 8};
+    assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+    assert_same_bits(&f, FMM_PHASE_UP, up, f.n_boxes_values, 1);
+    assert_same_bits(&f, FMM_PHASE_DOWN, down, f.n_potential, 1);
+    check_up(&f);
+    FMM_FREE(&up);
+    FMM_FREE(&down);
+    release(&f);
+  }
+}
+
+/* More columns than the dense products' kernel for few takes. */
+static void dense_operators_serve_many_columns(void **context) {
+  static const shape many = {"laplace, order 13, 24 columns", "laplace", "uniform", 50, 13, 1, 24, 0, 0, 0, 1e-12};
+  fixture f;
+  make(&f, &many);
+  check_up(&f);
+  release(&f);
+}
+
 static void use_precision(fixture *f, fmm_precision precision, double tolerance) {
   fmm_gpu_plan_destroy(&f->plan);
   for (int i = 0; i < FMM_N_PHASES; i++) f->state.precision[i] = precision;
@@ -445,6 +478,8 @@ int main(void) {
   if (!info.present) return fprintf(stderr, "skipped: %s\n", info.reason), FMM_TEST_SKIP;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_phase_matches_its_reference_and_keeps_its_bits),
+      cmocka_unit_test(up_and_down_of_few_and_of_many_columns_give_the_same_bits),
+      cmocka_unit_test(dense_operators_serve_many_columns),
       cmocka_unit_test(u_in_both_directions_takes_boxes_without_mates),
       cmocka_unit_test(single_precision_pairs_keep_about_six_digits),
       cmocka_unit_test(every_phase_in_single_precision_keeps_five_digits),

@@ -1,0 +1,12 @@
+/* How large the blocks are into which parity cuts up's and down's operators (kernels/operators.h), from the order alone: for costs, and for the GPU, whose kernels know their length when they are compiled. */
+#ifndef FMM_PARITY_BLOCK_H
+#define FMM_PARITY_BLOCK_H
+#include "kernels/surface.h"
+
+/* Unknowns of the largest of the eight (fmm_parity_map); INT32_MAX without parity. */
+int fmm_parity_block_most(fmm_parity parity, int n_components, int order);
+
+/* Unknowns of each block, padded, as the GPU's products have them (kernels/parity_cuda.cu), for orders 2, 3 and 4, 5 and 6 ... 11 and 12 of one component and 3 and 4, 5 and 6, 7 and 8 of three;
+ * 0: they have dense operators (kernels/product_cuda.cu), as there is no parity or no block is large enough. */
+int fmm_gpu_parity_block(const fmm_pair_info *pair, int order);
+#endif
