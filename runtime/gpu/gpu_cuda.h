@@ -346,11 +346,12 @@ cudaError_t fmm_cuda_product_run(const fmm_cuda_product *product, cudaStream_t s
 typedef enum fmm_cuda_parity_step { FMM_PARITY_INVERT, FMM_PARITY_MERGE, FMM_PARITY_SPLIT, FMM_PARITY_SPREAD /* what is kept, natural */ } fmm_cuda_parity_step;
 typedef struct fmm_cuda_parity {
   int carveout, early, sms;            /* fmm_cuda_launch_when; multiprocessors */
-  int n, n_surface, n_orbits, n_items, block, columns; /* n_items: orbits of all components */
+  int n, n_items, block, columns;      /* n_items: orbits of all components */
+  unsigned items_inverse;              /* times less than 2^12, shifted right by 22 bits: over n_items */
   int in_by_slot;                      /* d_in is by the batch's columns, not by box */
   int64_t n_boxes;                     /* the batch's */
-  const int16_t *d_orbit_point;        /* 8 an orbit: surface points that the mirrors make of its first (fmm_surface.orbit) */
-  const int16_t *d_orbit_place;        /* 8 an item (component, orbit): place of what a transform over the mirrors puts at psi, -1: it is zero */
+  const int16_t *d_orbit_point;        /* 8 an item (component, orbit): natural values that the mirrors make of its first (fmm_surface.orbit) */
+  const int16_t *d_orbit_place;        /* 8 an item: place of what a transform over the mirrors puts at psi, -1: it is zero */
   const int16_t *d_pad;                /* the n_pads places that are always zero */
   int n_pads;
   const int32_t *d_box;                /* of the batch's columns */
@@ -365,7 +366,7 @@ typedef struct fmm_cuda_parity {
 static inline fmm_cuda_parity fmm_cuda_parity_of(const fmm_gpu_plan *p, const fmm_cuda_batch *batch) {
   fmm_cuda_parity m = {};
   m.carveout = p->carveout, m.early = p->early, m.sms = p->sms;
-  m.n = p->n, m.n_surface = p->n_surface, m.n_orbits = p->n_orbits, m.n_items = p->n_orbits * p->equivalents, m.block = p->block, m.columns = p->columns;
+  m.n = p->n, m.n_items = p->n_orbits * p->equivalents, m.items_inverse = ((1u << 22) + (unsigned)m.n_items - 1) / (unsigned)m.n_items, m.block = p->block, m.columns = p->columns;
   m.n_boxes = batch->end - batch->begin;
   m.d_orbit_point = p->d_orbit_point, m.d_orbit_place = p->d_orbit_place;
   m.d_pad = p->d_pad, m.n_pads = FMM_MIRRORS * p->block - p->n;
@@ -374,10 +375,10 @@ static inline fmm_cuda_parity fmm_cuda_parity_of(const fmm_gpu_plan *p, const fm
 }
 /* Doubles of a block's matrix. */
 static inline int64_t fmm_cuda_parity_matrix(int block) { return (int64_t)(block + 7) / 8 * 8 * block; }
-/* Where entry (row, k) of a block's matrix lies: tiles of eight rows, each by sixteen columns, of which lane 4 (row % 8) + t has 4 t .. 4 t + 3, then by four, of which it has the t-th. */
+/* Where entry (row, k) of a block's matrix lies: tiles of eight rows, each by sixteen columns, of which lane 4 (row % 8) + t has 2 t, 2 t + 1, 8 + 2 t and 9 + 2 t, then by four, of which it has the t-th. */
 static inline int64_t fmm_cuda_parity_place(int row, int k, int block) {
   const int lane = 4 * (row % 8), whole = block / 16 * 16;
-  const int place = k < whole ? k / 16 * 128 + 4 * (lane + k % 16 / 4) + k % 4 : 8 * whole + (k - whole) / 4 * 32 + lane + k % 4;
+  const int place = k < whole ? k / 16 * 128 + 4 * (lane + k % 8 / 2) + k % 16 / 8 * 2 + k % 2 : 8 * whole + (k - whole) / 4 * 32 + lane + k % 4;
   return (int64_t)(row / 8) * 8 * block + place;
 }
 /* Shared memory that they take. */

@@ -87,7 +87,7 @@ void layout_boxes(fmm_gpu_plan *p, arena *a) {
   take(a, &p->d_child, fmm_cuda_child_rows(p) * 8);
   if (p->block) {
     take(a, &p->d_kept, (int64_t)p->n_boxes * p->columns * FMM_MIRRORS * p->block);
-    take(a, &p->d_orbit_point, FMM_MIRRORS * p->n_orbits);
+    take(a, &p->d_orbit_point, FMM_MIRRORS * p->n_orbits * p->equivalents);
     take(a, &p->d_orbit_place, FMM_MIRRORS * p->n_orbits * p->equivalents);
     take(a, &p->d_pad, FMM_MIRRORS * p->block - p->n);
     return;

@@ -298,15 +298,15 @@ fmm_status build_columns(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tr
 /* The regrouping of natural values: what a transform over an orbit's eight mirror images puts at psi is block chi's, which of component k is the one that is odd in psi there. */
 fmm_status build_orbits(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_operators *o) {
   const fmm_parity_map *map = &o->parity;
-  FMM_TRY(FMM_ALLOCATE(&t->orbit_point, FMM_MIRRORS * p->n_orbits, "GPU orbits"));
+  FMM_TRY(FMM_ALLOCATE(&t->orbit_point, FMM_MIRRORS * p->n_orbits * p->equivalents, "GPU orbits"));
   FMM_TRY(FMM_ALLOCATE(&t->orbit_place, FMM_MIRRORS * p->n_orbits * p->equivalents, "GPU places of orbits"));
   FMM_TRY(FMM_ALLOCATE(&t->pad, FMM_MIRRORS * p->block - p->n, "GPU places between blocks"));
   int16_t *pad = t->pad;
   for (int chi = 0; chi < FMM_MIRRORS; chi++)
     for (int k = map->begin[chi + 1] - map->begin[chi]; k < p->block; k++) *pad++ = (int16_t)(chi * p->block + k);
-  for (int i = 0; i < FMM_MIRRORS * p->n_orbits; i++) t->orbit_point[i] = (int16_t)o->shape.orbit[i];
   for (int i = 0; i < p->n_orbits * p->equivalents; i++)
     for (int chi = 0; chi < FMM_MIRRORS; chi++) {
+      t->orbit_point[i * FMM_MIRRORS + chi] = (int16_t)(i / p->n_orbits * p->n_surface + o->shape.orbit[i % p->n_orbits * FMM_MIRRORS + chi]);
       const int slot = map->slot[i * FMM_MIRRORS + chi], psi = fmm_component_parity(p->info->parity, chi, i / p->n_orbits);
       t->orbit_place[i * FMM_MIRRORS + psi] = (int16_t)(slot < 0 ? -1 : chi * p->block + slot - map->begin[chi]);
     }

@@ -251,7 +251,7 @@ fmm_status send_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_stat
   FMM_TRY(send(to, p->d_column_box, t->column_box, p->n_columns));
   FMM_TRY(send(to, p->d_child, t->child, 8 * fmm_cuda_child_rows(p)));
   if (p->block) {
-    FMM_TRY(send(to, p->d_orbit_point, t->orbit_point, FMM_MIRRORS * p->n_orbits));
+    FMM_TRY(send(to, p->d_orbit_point, t->orbit_point, FMM_MIRRORS * p->n_orbits * p->equivalents));
     FMM_TRY(send(to, p->d_orbit_place, t->orbit_place, FMM_MIRRORS * p->n_orbits * p->equivalents));
     FMM_TRY(send(to, p->d_pad, t->pad, FMM_MIRRORS * p->block - p->n));
   } else {
