@@ -20,6 +20,7 @@ typedef struct measurement {
 typedef struct question {
   measurement m;
   int gradient, threads;
+  int levels, worst; /* levels that are measured, and which of them erred most when all were, or most of those that have been since */
   double root_half_width;
 } question;
 
@@ -61,21 +62,50 @@ static double of_lattices(const question *q) {
   return q->gradient ? fmax(potential, fmax(salt[1], crystal[1])) : potential;
 }
 
-/* Larger of potential's and, if asked, gradient's; kernels without a degree: of boxes at several levels from the first with far boxes.
+/* V boxes of levels 2 to 20, the last but one: where a length in K is short against those of the first levels, finer boxes may be as large as it is. */
+static double half_width_of(const question *q, int level) { return q->levels == 1 && q->m.pair->info->has_degree ? 1 : ldexp(q->root_half_width, -(2 + level * LEVEL_STEP)); }
+
+/* How many levels tell all others: one of kernels with a degree. Of those whose lengths are all inverse ones, boxes a 32nd of the shortest length or smaller err alike (Yukawa, orders 5 and 10: potentials
+ * less and less, gradients within 1 %), so that the first of these is the last. */
+static int levels_of(const question *q) {
+  const double alike = 1.0 / 32;
+  const fmm_pair_info *info = q->m.pair->info;
+  double decay = 0;
+  if (info->has_degree) return 1;
+  for (int i = 0; i < info->n_params; i++) {
+    if (info->params[i].length_power > 0) return LEVELS;
+    if (info->params[i].length_power < 0) decay = fmax(decay, pow(q->m.params[i], -1.0 / info->params[i].length_power));
+  }
+  int levels = 1;
+  while (levels < LEVELS && !(decay * half_width_of(q, levels - 1) <= alike)) levels++;
+  return levels;
+}
+
+/* Larger of potential's and, if asked, gradient's, at one level.
  * Any densities may be one large among zeros, alone at a box's corner. Nothing dilutes its error; but callers ask for a tolerance below their own, by 2
  * at least, since regular points add errors in phase, and this one has nothing to add to: half of it counts. Only potentials of nonnegative
  * densities leave it out (of order 9 by 70 times the error of spread ones): they are for charges of which no few outweigh the rest (fmm.h). */
-static fmm_status measure_all(question *q, double *error) {
+static fmm_status measure_level(question *q, int level, double *error) {
   measurement *m = &q->m;
-  int levels = m->pair->info->has_degree ? 1 : LEVELS;
+  m->half_width = half_width_of(q, level);
+  FMM_TRY(measure(m, q->threads));
+  const double *spread = m->error[m->kind == FMM_DENSITY_SALT ? FMM_DENSITY_SIGNED : m->kind], *alone = m->error[FMM_DENSITY_ALONE];
+  *error = m->kind == FMM_DENSITY_NONNEGATIVE ? spread[0] : fmax(spread[0], alone[0] / 2);
+  if (q->gradient) *error = fmax(*error, fmax(spread[1], alone[1] / 2));
+  if (m->kind == FMM_DENSITY_SALT) *error = fmax(*error, of_lattices(q));
+  return FMM_OK;
+}
+
+/* Kernels without a degree: the largest of boxes at several levels from the first with far boxes. The level that erred most comes first, and where it errs by more than `enough` the others
+ * need not be known. */
+static fmm_status measure_all(question *q, double enough, double *error) {
+  const int first = q->worst;
   *error = 0;
-  for (int l = 0; l < levels; l++) {
-    m->half_width = levels == 1 ? 1 : ldexp(q->root_half_width, -(2 + l * LEVEL_STEP)); /* V boxes of levels 2 to 20, the last but one: where a length in K is short against those of the first levels, finer boxes may be as large as it is */
-    FMM_TRY(measure(m, q->threads));
-    const double *spread = m->error[m->kind == FMM_DENSITY_SALT ? FMM_DENSITY_SIGNED : m->kind], *alone = m->error[FMM_DENSITY_ALONE];
-    *error = fmax(*error, m->kind == FMM_DENSITY_NONNEGATIVE ? spread[0] : fmax(spread[0], alone[0] / 2));
-    if (q->gradient) *error = fmax(*error, fmax(spread[1], alone[1] / 2));
-    if (m->kind == FMM_DENSITY_SALT) *error = fmax(*error, of_lattices(q));
+  for (int i = 0; i < q->levels && *error <= enough; i++) {
+    const int level = i == 0 ? first : i <= first ? i - 1 : i;
+    double one;
+    FMM_TRY(measure_level(q, level, &one));
+    if (one > *error) *error = one, q->worst = level;
   }
   return FMM_OK;
 }
@@ -83,6 +113,7 @@ static fmm_status measure_all(question *q, double *error) {
 static question first_of(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int kind, int gradient, double root_half_width, int threads) {
   question q = {.m = {.pair = pair, .order = LEAST_ORDER, .kind = kind}, .gradient = gradient != 0, .threads = threads, .root_half_width = root_half_width};
   for (int i = 0; i < pair->info->n_params; i++) q.m.params[i] = params[i];
+  q.levels = levels_of(&q);
   return q;
 }
 
@@ -97,7 +128,7 @@ fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PAR
                            double root_half_width, int threads, int *bound) {
   question q = first_of(pair, params, kind, gradient, root_half_width, threads);
   double error;
-  FMM_TRY(measure_all(&q, &error));
+  FMM_TRY(measure_all(&q, INFINITY, &error));
   *bound = error <= tolerance ? q.m.order : next_order(&q.m, error, tolerance);
   return FMM_OK;
 }
@@ -108,10 +139,14 @@ fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM
   double error, least = INFINITY;
   int best = q.m.order;
   for (int worse = 0;; q.m.order = next_order(&q.m, error, tolerance)) {
-    FMM_TRY(measure_all(&q, &error));
+    FMM_TRY(measure_all(&q, q.m.order == LEAST_ORDER ? INFINITY : tolerance, &error));
     worse = error < least ? 0 : worse + 1;
     if (error < least) least = error, best = q.m.order;
     if (error <= tolerance || q.m.order == FMM_MAX_ORDER || worse == MOST_WORSE) break; /* rounding takes over where orders no longer help */
+  }
+  if (least > tolerance) { /* so its other levels may err by more */
+    q.m.order = best;
+    FMM_TRY(measure_all(&q, INFINITY, &least));
   }
   *order = best;
   *expected = least;
