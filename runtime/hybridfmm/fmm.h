@@ -85,7 +85,7 @@ typedef struct fmm_options {
   const char *profile_path;       /* machine profile (NULL: $FMM_PROFILE, the user's, the system's; with none, nominal rates: see fmm-calibrate) */
   int bind_threads;               /* nonzero: while the plan works its threads are bound one to a core, where that is safe; all is as before afterwards (1) */
   int densities_spread;           /* nonzero: what the caller knows of the densities: in every column (sum |s|)^2 / sum |s|^2 is at least a tenth of the sources. Gradients then have the V list in single precision at lower tolerances;
-                                   * without it those at many points without density, among few with it that surround them, keep the tolerance too (0) */
+                                   * without it they have it in double, as those at many points without density among few with it need (0) */
   double executions;              /* how many evaluations the points of a set_points are for, 0 .. 1e12: the fewer, the less time is spent on choosing their leaf size and root scale. Those that move on keep the choice,
                                    * so count their steps (0: unknown; ten, or three seconds of them if that is more) */
 } fmm_options;
