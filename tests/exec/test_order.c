@@ -101,11 +101,37 @@ static void no_order_within_the_tolerance_is_below_the_bound(void **state) {
     }
 }
 
+/* The larger of potential's and gradient's at all levels that boxes may have, of which an order's search measures some. */
+static double largest_error(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order) {
+  double largest = 0;
+  for (int level = 2; level <= 20; level += 3) {
+    double errors[FMM_DENSITY_KINDS][2];
+    assert_ok(fmm_far_field_errors(pair, params, order, ldexp(1, -level), FMM_DENSITY_SIGNED, 2, errors));
+    for (int gradient = 0; gradient < 2; gradient++) largest = fmax(largest, fmax(errors[FMM_DENSITY_SIGNED][gradient], errors[FMM_DENSITY_ALONE][gradient] / 2));
+  }
+  return largest;
+}
+
+static void an_order_serves_the_levels_that_its_search_left_out_and_one_less_does_not(void **state) {
+  const fmm_pair *pair = NULL;
+  assert_ok(fmm_pair_find("yukawa", &pair));
+  for (int k = 0; k < 4; k++) {
+    const double tolerance = 1e-4, params[FMM_MAX_PARAMS] = {pow(12, k - 1)}; /* lengths from beyond the extent to those of middle levels */
+    int order;
+    double expected;
+    assert_ok(fmm_order_for_tolerance(pair, params, tolerance, FMM_DENSITY_SIGNED, 1, 1, 2, &order, &expected));
+    const double own = largest_error(pair, params, order);
+    assert_true(expected <= tolerance && own <= 1.01 * expected && own >= expected);
+    assert_true(largest_error(pair, params, order - 1) > tolerance);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(laplace_keeps_every_tolerance), cmocka_unit_test(twelve_digits_of_cancelling_densities_are_reached),
                                      cmocka_unit_test(other_pairs_keep_the_tolerance), cmocka_unit_test(two_orders_fewer_are_not_enough_for_the_hardest_case),
                                      cmocka_unit_test(a_tolerance_out_of_reach_is_told_by_the_expected_error),
                                      cmocka_unit_test(the_order_and_its_error_do_not_depend_on_the_number_of_threads),
-                                     cmocka_unit_test(no_order_within_the_tolerance_is_below_the_bound), cmocka_unit_test(points_on_lattices_take_no_lower_order)};
+                                     cmocka_unit_test(no_order_within_the_tolerance_is_below_the_bound), cmocka_unit_test(points_on_lattices_take_no_lower_order),
+                                     cmocka_unit_test(an_order_serves_the_levels_that_its_search_left_out_and_one_less_does_not)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
