@@ -20,7 +20,7 @@ typedef struct measurement {
 typedef struct question {
   measurement m;
   int gradient, threads;
-  int levels, worst; /* levels that are measured, and which of them erred most when all were, or most of those that have been since */
+  int levels, worst; /* levels that tell all others, and which of them erred most when last measured */
   double root_half_width;
 } question;
 
@@ -63,19 +63,17 @@ static double of_lattices(const question *q) {
 }
 
 /* V boxes of levels 2 to 20, the last but one: where a length in K is short against those of the first levels, finer boxes may be as large as it is. */
-static double half_width_of(const question *q, int level) { return q->levels == 1 && q->m.pair->info->has_degree ? 1 : ldexp(q->root_half_width, -(2 + level * LEVEL_STEP)); }
+static double half_width_of(const question *q, int level) { return q->m.pair->info->has_degree ? 1 : ldexp(q->root_half_width, -(2 + level * LEVEL_STEP)); }
 
 /* How many levels tell all others: one of kernels with a degree. Of those whose lengths are all inverse ones, boxes a 32nd of the shortest length or smaller err alike (Yukawa, orders 5 and 10: potentials
  * less and less, gradients within 1 %), so that the first of these is the last. */
 static int levels_of(const question *q) {
   const double alike = 1.0 / 32;
   const fmm_pair_info *info = q->m.pair->info;
-  double decay = 0;
   if (info->has_degree) return 1;
-  for (int i = 0; i < info->n_params; i++) {
+  for (int i = 0; i < info->n_params; i++)
     if (info->params[i].length_power > 0) return LEVELS;
-    if (info->params[i].length_power < 0) decay = fmax(decay, pow(q->m.params[i], -1.0 / info->params[i].length_power));
-  }
+  const double decay = fmm_pair_largest_decay(info, q->m.params);
   int levels = 1;
   while (levels < LEVELS && !(decay * half_width_of(q, levels - 1) <= alike)) levels++;
   return levels;
@@ -139,7 +137,9 @@ fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM
   double error, least = INFINITY;
   int best = q.m.order;
   for (int worse = 0;; q.m.order = next_order(&q.m, error, tolerance)) {
+    const int before = q.worst;
     FMM_TRY(measure_all(&q, q.m.order == LEAST_ORDER ? INFINITY : tolerance, &error));
+    if (q.worst != before) least = INFINITY; /* what is known of lower orders is of another level */
     worse = error < least ? 0 : worse + 1;
     if (error < least) least = error, best = q.m.order;
     if (error <= tolerance || q.m.order == FMM_MAX_ORDER || worse == MOST_WORSE) break; /* rounding takes over where orders no longer help */

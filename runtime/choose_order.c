@@ -55,15 +55,7 @@ static neighbors look_around(int64_t n_sources, const double *sources, int64_t n
   return all;
 }
 
-/* The largest inverse length among parameters, in units of half the bounding cube's side. */
-static double largest_decay(const fmm_pair_info *info, const double *params) {
-  double decay = 0;
-  for (int i = 0; i < info->n_params; i++)
-    if (info->params[i].length_power < 0) decay = fmax(decay, pow(params[i], -1.0 / info->params[i].length_power));
-  return decay;
-}
-
-/* In the same units: from one point to the next where they fill the cube, or, of targets of their own, as far as there is. */
+/* In units of half the bounding cube's side: from one point to the next where they fill the cube, or, of targets of their own, as far as there is. */
 static double farthest_source(int64_t n, int own_targets) { return own_targets ? 2 * sqrt(3) : 2 / cbrt((double)n); }
 
 /* Parameters in units of half the bounding cube's side, so that nothing overflows on the way (see scale_units of setup.c), and what follows from them where values die away. Targets that lie
@@ -75,7 +67,7 @@ static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double
   const box of_sources = box_of(n_sources, sources), of_targets = box_of(n_targets, targets);
   const double unit = half_width(&of_sources, &of_targets);
   for (int i = 0; i < s->pair->info->n_params; i++) s->params[i] *= pow(1 / unit, s->pair->info->params[i].length_power);
-  const double decay = largest_decay(s->pair->info, s->params);
+  const double decay = fmm_pair_largest_decay(s->pair->info, s->params);
   if (n_sources > 0 && (!targets || n_targets > 0) && decay * farthest_source(n_sources, 1) > 1) {
     const neighbors near = look_around(n_sources, sources, targets ? n_targets : n_sources, targets ? targets : sources, unit, s->threads);
     if (targets || near.twins) lengths = fmin(decay * near.nearest, most_lengths);

@@ -63,3 +63,10 @@ double fmm_pair_take_divisor(const fmm_pair_info *info, double values[FMM_MAX_PA
     if (info->params[i].divides) divisor *= values[i], values[i] = 1;
   return divisor;
 }
+
+double fmm_pair_largest_decay(const fmm_pair_info *info, const double values[FMM_MAX_PARAMS]) {
+  double decay = 0;
+  for (int i = 0; i < info->n_params; i++)
+    if (info->params[i].length_power < 0) decay = fmax(decay, pow(values[i], -1.0 / info->params[i].length_power));
+  return decay;
+}

@@ -43,4 +43,6 @@ fmm_status fmm_pair_info_find(const char *name, const fmm_pair_info **info);
 fmm_status fmm_pair_resolve_params(const fmm_pair_info *info, int n, const fmm_param *named, double values[FMM_MAX_PARAMS]);
 /* The product of those that divide, which become 1. */
 double fmm_pair_take_divisor(const fmm_pair_info *info, double values[FMM_MAX_PARAMS]);
+/* The largest inverse length among them, 0: none is one. */
+double fmm_pair_largest_decay(const fmm_pair_info *info, const double values[FMM_MAX_PARAMS]);
 #endif
