@@ -22,6 +22,7 @@
 #include "kernels/charge_lattice.h"
 #include "kernels/operators_parts.h"
 #include "kernels/pair/pair_sums.h"
+#include "kernels/shell_field.h"
 
 enum { POINTS = 12, MOST = 48, OUTPUTS = 12, LEVELS = 4, NEAR = 4, COMPONENTS = 4, COLUMNS = 16, TOGETHER = FMM_MOST_VECTORS /* of them in one chain */, MOST_CHAINS = 3 * COLUMNS / TOGETHER + 2 };
 
@@ -37,6 +38,7 @@ typedef struct chain {
   fmm_charge_lattice lattice[TOGETHER];
   cloud sources[TOGETHER][8], targets;
   uint64_t random[TOGETHER]; /* states of splitmix64 */
+  double box_shell[TOGETHER][COMPONENTS], child_shell[TOGETHER][COMPONENTS]; /* shell fields of a target box and its child (shell_field.h) */
   double *check, *equivalent, *up, *down, *density, *coefficients, *scratch; /* n a column each */
   double *planes, *source_planes;                                            /* 3 n_surface each */
   double error2[2], field2[2]; /* of potentials and gradients: sums over the V list of mean squares over target values, over near2 */
@@ -128,6 +130,20 @@ static void invert(const chain *c, const fmm_panels first[8], const fmm_panels s
   for (int i = 0; i < c->columns * c->o->n; i++) equivalent[i] /= by;
 }
 
+/* The same downward; the shell fields that the equivalents leave out to shell. */
+static void invert_down(const chain *c, const fmm_level_operators *set, const double *check, double *equivalent, double by, double shell[TOGETHER][COMPONENTS]) {
+  invert(c, set->down_first, set->down_second, check, equivalent, by);
+  for (int k = 0; k < c->columns; k++) fmm_shell_parts(c->o, set, c->coefficients + k * c->o->n, shell[k]);
+}
+
+/* check += the box's shell fields on the surface of planes, of all columns. */
+static void add_shells(const chain *c, const double box[3], double *check) {
+  const int ns = c->o->n_surface;
+  for (int k = 0; k < c->columns; k++)
+    for (int i = 0; i < c->o->parity.n_components; i++)
+      fmm_shell_add(c->o->shell_decay2, box, c->box_shell[k][i], 0, ns, c->planes, c->planes + ns, c->planes + 2 * ns, check + k * c->o->n + i * ns, 0);
+}
+
 /* P2M of one child's sources, and M2M as far as the parent's check potentials, added to those of its other children. */
 static void rise(chain *c, int octant) {
   const double origin[3] = {0, 0, 0};
@@ -149,12 +165,14 @@ static void rise(chain *c, int octant) {
 }
 
 /* Adds the mean squares over one child's targets, times weight. */
-static void compare(chain *c, int column, double weight) {
+static void compare(chain *c, int column, const double center[3], double weight) {
   double direct[OUTPUTS][MOST], chained[OUTPUTS][MOST];
   fmm_pair_sources sources[8], surface = surface_sources(c, c->planes, c->equivalent + column * c->o->n);
   for (int k = 0; k < 8; k++) sources[k] = cloud_sources(&c->sources[column][k]);
   sum_values(c, 8, sources, direct);
   sum_values(c, 1, &surface, chained);
+  for (int i = 0; i < c->o->parity.n_components; i++)
+    fmm_shell_add(c->o->shell_decay2, center, c->child_shell[column][i], 1, c->targets.n, c->targets.at[0], c->targets.at[1], c->targets.at[2], chained[4 * i], MOST);
   for (int v = 0; v < 4 * c->o->pair->info->outputs; v++) {
     int gradient = v % 4 != 0, n_values = c->o->pair->info->outputs * (gradient ? 3 : 1);
     double share = weight / (c->near2[column][gradient] * c->targets.n * n_values);
@@ -173,11 +191,12 @@ static void fall(chain *c, const double box[3], int octant, double weight) {
   set_surface(c, center, FMM_INNER_RADIUS * h / 2, c->planes);
   clear(c, c->check);
   add_check(c, &c->surface_sum, &parent, c->check);
-  invert(c, c->child->down_first, c->child->down_second, c->check, c->equivalent, fmm_operators_scale(c->o, h / 2));
+  add_shells(c, box, c->check);
+  invert_down(c, c->child, c->check, c->equivalent, fmm_operators_scale(c->o, h / 2), c->child_shell);
   set_surface(c, center, c->o->outer_radius * h / 2, c->planes);
   for (int k = 0; k < c->columns; k++) {
     fill(c, &c->targets, k, center, h / 2);
-    compare(c, k, weight / columns_of(c->kind));
+    compare(c, k, center, weight / columns_of(c->kind));
   }
 }
 
@@ -211,7 +230,7 @@ static void run_chain(chain *c) {
     fmm_pair_sources equivalent = surface_sources(c, c->source_planes, c->density);
     clear(c, c->check);
     add_check(c, &c->surface_sum, &equivalent, c->check);
-    invert(c, c->parent->down_first, c->parent->down_second, c->check, c->down, 1);
+    invert_down(c, c->parent, c->check, c->down, 1, c->box_shell);
     set_surface(c, box, c->o->outer_radius * h, c->source_planes);
     for (int t = 0; t < kinds[k].n_octants; t++) fall(c, box, kinds[k].octant[t], kinds[k].boxes / kinds[k].n_octants);
   }

@@ -2,8 +2,12 @@
 #include "kernels/level_blocks.h"
 
 #include <omp.h>
+#include <string.h>
+
+#include "kernels/shell_field.h"
 
 static size_t block_doubles(const fmm_state *state) { return (size_t)state->operators->n * FMM_LANES; }
+static size_t shell_doubles(const fmm_state *state) { return (size_t)state->tree->n_boxes * (size_t)(state->n_columns * state->operators->parity.n_components); }
 
 fmm_status fmm_level_blocks_reserve(fmm_state *state, fmm_phase phase, const int64_t *begin, const int64_t *end) {
   fmm_level_blocks *w = NULL;
@@ -15,6 +19,7 @@ fmm_status fmm_level_blocks_reserve(fmm_state *state, fmm_phase phase, const int
   FMM_CHECK(fmm_level_items_create(&w->items, state->tree, begin, end));
   FMM_CHECK(FMM_ALLOCATE(&w->blocks, threads * FMM_BLOCKS_A_THREAD * block_doubles(state), "blocks of boxes"));
   FMM_CHECK(FMM_ALLOCATE(&w->planes, threads * 3 * (size_t)state->operators->n_surface, "surfaces of leaves"));
+  if (phase == FMM_PHASE_DOWN) FMM_CHECK(FMM_ALLOCATE(&w->shells, shell_doubles(state), "shell fields of leaves"));
 done:
   if (status != FMM_OK) fmm_level_blocks_release(state, phase);
   return status;
@@ -26,12 +31,13 @@ void fmm_level_blocks_release(fmm_state *state, fmm_phase phase) {
   fmm_level_items_free(&w->items);
   FMM_FREE(&w->blocks);
   FMM_FREE(&w->planes);
+  FMM_FREE(&w->shells);
   FMM_FREE(&state->workspace[phase]);
 }
 
-size_t fmm_level_blocks_bytes(const fmm_state *state) {
+size_t fmm_level_blocks_bytes(const fmm_state *state, fmm_phase phase) {
   return sizeof(fmm_level_blocks) + (size_t)state->tree->n_boxes * sizeof(int32_t) +
-         (size_t)state->threads * (FMM_BLOCKS_A_THREAD * block_doubles(state) + 3 * (size_t)state->operators->n_surface) * sizeof(double);
+         ((size_t)state->threads * (FMM_BLOCKS_A_THREAD * block_doubles(state) + 3 * (size_t)state->operators->n_surface) + (phase == FMM_PHASE_DOWN ? shell_doubles(state) : 0)) * sizeof(double);
 }
 
 fmm_level_worker fmm_level_worker_of(const fmm_state *state, fmm_phase phase) {
@@ -77,15 +83,29 @@ void fmm_lanes_children(const fmm_level_worker *t, const fmm_lane_block *parents
   }
 }
 
-void fmm_invert_leaves(const fmm_level_worker *t, const fmm_panels first[8], const fmm_panels second[8], int level, const fmm_lane_block *lanes,
-                       const double *from, double *to) {
+/* Strengths of the lanes' shell fields from their coefficients, which are of check potentials divided by scale. */
+static void take_shells(const fmm_level_worker *t, const double *shells, double scale, const fmm_lane_block *lanes, const double *coefficients) {
   const fmm_operators *o = t->state->operators;
-  double *natural = t->block[0], *regrouped = t->block[1], *coefficients = t->block[2];
-  double factor = 1 / fmm_operators_scale(o, fmm_half_width(t->state->tree, level));
-  fmm_lanes_gather(lanes, o->n, t->state->n_columns, from, factor, natural);
+  const int nc = o->parity.n_components;
+  for (int k = 0; k < nc; k++) {
+    double sum[FMM_LANES] = {0};
+    int begin, end;
+    fmm_shell_range(o, k, &begin, &end);
+    for (int i = begin; i < end; i++)
+      for (int l = 0; l < FMM_LANES; l++) sum[l] += shells[k * o->n + i] * coefficients[(int64_t)i * FMM_LANES + l];
+    for (int l = 0; l < lanes->n_lanes; l++) t->w->shells[((int64_t)lanes->box[l] * t->state->n_columns + lanes->column[l]) * nc + k] = scale * sum[l];
+  }
+}
+
+void fmm_invert_leaves(const fmm_level_worker *t, const fmm_panels first[8], const fmm_panels second[8], int level, const fmm_lane_block *lanes,
+                       const double *shells, double *array) {
+  const fmm_operators *o = t->state->operators;
+  double *natural = t->block[0], *regrouped = t->block[1], *coefficients = t->block[2], scale = fmm_operators_scale(o, fmm_half_width(t->state->tree, level));
+  fmm_lanes_gather(lanes, o->n, t->state->n_columns, array, 1 / scale, natural);
   t->k->regroup(o, natural, regrouped);
   fmm_translate_square(t->k, o, first, regrouped, coefficients);
+  if (shells) take_shells(t, shells, scale, lanes, coefficients);
   fmm_translate_square(t->k, o, second, coefficients, regrouped);
   t->k->spread(o, regrouped, natural);
-  fmm_lanes_scatter(lanes, o->n, t->state->n_columns, natural, 1, 0, to);
+  fmm_lanes_scatter(lanes, o->n, t->state->n_columns, natural, 1, 0, array);
 }

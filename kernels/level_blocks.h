@@ -12,12 +12,13 @@ typedef struct fmm_level_blocks {
   const int64_t *begin, *end; /* points of a box: boxes without any are no items, and no children */
   double *blocks;             /* [thread][FMM_BLOCKS_A_THREAD][n][FMM_LANES] */
   double *planes;             /* [thread][3 n_surface] */
+  double *shells;             /* (down) [box][column][component]: strengths of leaves' shell fields (kernels/shell_field.h) */
 } fmm_level_blocks;
 
 /* state->workspace[phase] as an fmm_level_blocks for the boxes with begin[box] < end[box]. */
 fmm_status fmm_level_blocks_reserve(fmm_state *state, fmm_phase phase, const int64_t *begin, const int64_t *end);
 void fmm_level_blocks_release(fmm_state *state, fmm_phase phase);
-size_t fmm_level_blocks_bytes(const fmm_state *state);
+size_t fmm_level_blocks_bytes(const fmm_state *state, fmm_phase phase);
 
 /* One thread's part of a phase: what a step is given. */
 typedef struct fmm_level_worker {
@@ -37,7 +38,7 @@ void fmm_for_level_parents(const fmm_level_worker *t, int level, fmm_block_step 
 /* The lanes' children in one octant; -1 where there is none with points. */
 void fmm_lanes_children(const fmm_level_worker *t, const fmm_lane_block *parents, int octant, fmm_lane_block *children);
 
-/* Leaves: check potentials in `from` to equivalent densities in `to`, arrays [box][column][n] (which may be one). Uses block[0] .. block[2]. */
+/* Leaves: check potentials to equivalent densities in their place, an array [box][column][n]. shells: fills t->w->shells. Uses block[0] .. block[2]. */
 void fmm_invert_leaves(const fmm_level_worker *t, const fmm_panels first[8], const fmm_panels second[8], int level, const fmm_lane_block *lanes,
-                       const double *from, double *to);
+                       const double *shells, double *array);
 #endif

@@ -276,6 +276,7 @@ static fmm_status create_level(const fmm_operators *o, fmm_level_operators *set,
   FMM_CHECK(build_direction(&b, blocks, scratch, in, out, 1, symmetric));
   b.transposed = 1;
   if (!symmetric) FMM_CHECK(build_direction(&b, blocks, scratch, in, out, 0, 1));
+  FMM_CHECK(fmm_shell_create(o, set));
 done:
   FMM_FREE(&blocks);
   FMM_FREE(&b.first);
@@ -305,6 +306,7 @@ fmm_status fmm_operators_shape(fmm_operators *o, const fmm_pair *pair, const dou
   o->surface = o->shape.xyz;
   o->n_surface = o->shape.n_points;
   o->outer_radius = fmm_outer_radius(info, order);
+  o->shell_decay2 = pow(fmm_pair_largest_decay(info, params), 2);
   o->n = o->parity.n;
   o->grid = 2 * order - 1;
   o->n_frequencies = o->grid * o->grid * order;
@@ -358,6 +360,7 @@ void fmm_operators_clear(fmm_operators *o) {
   for (int l = 0; l < FMM_MAX_LEVELS; l++) {
     for_each_panels(&o->level[l], free_panels, NULL);
     FMM_FREE(&o->level[l].m2l);
+    FMM_FREE(&o->level[l].shell);
   }
   fmm_surface_free(&o->shape);
   fmm_parity_map_free(&o->parity);
@@ -372,7 +375,7 @@ size_t fmm_operators_bytes(const fmm_operators *operators) {
   size_t bytes = sizeof *operators;
   for (int l = 0; l < FMM_MAX_LEVELS; l++) {
     for_each_panels((fmm_level_operators *)&operators->level[l], add_bytes, &bytes);
-    bytes += fmm_memory_bytes(operators->level[l].m2l);
+    bytes += fmm_memory_bytes(operators->level[l].m2l) + fmm_memory_bytes(operators->level[l].shell);
   }
   return bytes;
 }

@@ -47,6 +47,9 @@ typedef struct fmm_level_operators {
    * (negative frequencies k at L+k), the inverse transform's 1/L^3 multiplied in; zero for adjacent boxes. offset: of
    * d = source box - target box in box units; with parity only d >= 0: (dx*4 + dy)*4 + dz, else ((dx+3)*7 + dy+3)*7 + dz+3. See fmm_m2l_gather. */
   double *m2l;
+  /* components x n: what of a box's downward coefficients is the shell field of each component, which L2L hands on exactly and down_second leaves out (kernels/shell_field.h);
+   * NULL: neither, the pair has none or dies away within the box. */
+  double *shell;
 } fmm_level_operators;
 
 typedef struct fmm_operators {
@@ -55,6 +58,7 @@ typedef struct fmm_operators {
   int order, n_surface, n;    /* n = equivalent_components * n_surface */
   int grid, n_frequencies;    /* L = 2p-1; L*L*p */
   double outer_radius;        /* fmm_outer_radius of pair and order */
+  double shell_decay2;        /* square of the shell field's inverse length */
   int n_offsets;              /* 64 or 343 */
   fmm_surface shape;
   double *surface;            /* shape.xyz: n_surface x 3, on the cube [-1,1]^3 */

@@ -18,6 +18,9 @@ void fmm_operators_clear(fmm_operators *o); /* frees what it holds, not itself *
 fmm_status fmm_level_create(const fmm_operators *o, fmm_level_operators *set, double half_width, int threads);
 fmm_status fmm_level_create_inverses(const fmm_operators *o, fmm_level_operators *set, double half_width, int threads); /* without M2M and L2L */
 
+/* Fills set->shell and makes L2L (where it is there) and down_second of it; where there is nothing to do, does nothing (shell_field.c). */
+fmm_status fmm_shell_create(const fmm_operators *o, fmm_level_operators *set);
+
 /* Fills set->m2l for set->half_width. */
 fmm_status fmm_m2l_create(const fmm_operators *o, fmm_level_operators *set, int threads);
 

@@ -27,6 +27,6 @@ int fmm_gpu_parity_block(const fmm_pair_info *pair, int order) {
   static const int block[] = {4, 8, 20, 24, 40, 60, 64, 92, 112};
   const int most = fmm_parity_block_most(pair->parity, pair->equivalent_components, order);
   for (size_t i = 0; i < sizeof block / sizeof *block; i++)
-    if (most <= block[i]) return block[i];
+    if (most < block[i]) return block[i];
   return 0;
 }

@@ -1,6 +1,7 @@
 /* Up and down's products on the GPU for pair interactions with parity (kernels/operators.h): in the regrouped basis, in which check-to-equivalent maps are eight blocks of about n/8 unknowns and all
  * eight translations of a parent cost one n x n product. Three kernels, each with sixteen columns (box and density column) a thread block in shared memory and a warp for each parity block chi:
- *   invert: leaves; natural check potentials, regrouped, through both factors of the map, spread to natural equivalent densities.
+ *   invert: leaves; natural check potentials, regrouped, through both factors of the map, spread to natural equivalent densities. Downward the strengths of shell fields (kernels/shell_field.h) go with
+ *           them, each in the first place behind its block's unknowns, where the first factor has a row for it and the second hands it on.
  *   merge:  parents upward; their children's regrouped densities, transformed over the children on the way to shared memory some blocks psi at a time, through M2M and the second factor.
  *   split:  parents downward; check potentials through the first factor and L2L, transformed over the children in registers.
  * Where columns are few, a thread block has one parity block, its warps that block's rows, and what is natural is spread by a launch of its own for several levels (spread_kept).
@@ -11,17 +12,12 @@
  * Matrices lie in the order of fragments (fmm_cuda_parity_place), boxes being the sixteen rows of the tensor cores' instruction and a matrix's rows its eight columns: lane t of four has entries 2 t,
  * 2 t + 1, 8 + 2 t and 9 + 2 t of sixteen, which the instruction counts t, 4 + t, 8 + t, 12 + t: the same sums.
  * Where a device has too little shared memory, and for larger blocks, kernels/product_cuda.cu does it with dense matrices. */
-#include <cuda_pipeline.h>
-
 #include "kernels/mma_cuda.h"
-#include "runtime/gpu/gpu_cuda.h"
+#include "kernels/parity_moves_cuda.h"
 
 namespace {
-enum { BOXES = 16, BLOCKS = FMM_MIRRORS, THREADS = 32 * BLOCKS, ROOM = 112 << 10 /* bytes of shared memory of which a multiprocessor has two */, SCALES = BOXES * 8 /* more bytes of it */ };
+enum { ROOM = 112 << 10 /* bytes of shared memory of which a multiprocessor has two */ };
 
-/* Doubles from one box to the next in shared memory, of so many blocks: fragments of neighbouring boxes are in different banks where that is 8 more than a multiple of 16, for which the longest have no
- * room. */
-constexpr int pitch_of(int k, int blocks = BLOCKS) { return blocks * k + (k == 112 ? 2 : (24 - blocks * k % 16) % 16); }
 /* Bytes of sixteen boxes: regrouped, and with natural values, which are not more than 8 k, behind them. */
 constexpr int bytes_of(int k) { return BOXES * pitch_of(k) * (int)sizeof(double); }
 constexpr int with_natural(int k) { return bytes_of(k) + BOXES * BLOCKS * k * (int)sizeof(double); }
@@ -33,175 +29,6 @@ constexpr int staged(int k) {
   return blocks;
 }
 constexpr int merge_bytes(int k) { return bytes_of(k) + stage_bytes(k, staged(k)); }
-
-__device__ __forceinline__ void butterflies(double (&v)[8]) {
-#pragma unroll
-  for (int bit = 1; bit < 8; bit *= 2)
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-      if (!(i & bit)) {
-        const double a = v[i], b = v[i | bit];
-        v[i] = a + b, v[i | bit] = a - b;
-      }
-}
-
-/* Eight numbers of 16 or 32 bits. */
-struct eight { int v[8]; };
-__device__ __forceinline__ eight load_eight(const int16_t *from) {
-  const int4 raw = __ldg((const int4 *)from);
-  const int w[4] = {raw.x, raw.y, raw.z, raw.w};
-  eight e;
-#pragma unroll
-  for (int i = 0; i < 4; i++) e.v[2 * i] = (short)(w[i] & 0xffff), e.v[2 * i + 1] = w[i] >> 16;
-  return e;
-}
-__device__ __forceinline__ eight load_eight(const int32_t *from) {
-  const int4 a = __ldg((const int4 *)from), b = __ldg((const int4 *)from + 1);
-  return eight{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
-}
-
-/* A column of the block of threads: its box, -1: none, and its density column. Its place among the batch's columns, and its box's among the batch's boxes. */
-struct column { int box, part; };
-__device__ __forceinline__ int64_t at_of(int row) { return (int64_t)blockIdx.x * BOXES + row; }
-__device__ __forceinline__ int64_t slot_of(const fmm_cuda_parity &p, int row) { return p.columns == 1 ? at_of(row) : at_of(row) / p.columns; }
-__device__ __forceinline__ column column_of(const fmm_cuda_parity &p, int row) {
-  const int64_t slot = slot_of(p, row);
-  return column{slot < p.n_boxes ? __ldg(p.d_box + slot) : -1, (int)(at_of(row) - slot * p.columns)};
-}
-__device__ __forceinline__ int64_t place_of(const fmm_cuda_parity &p, const column &c, int length) { return ((int64_t)c.box * p.columns + c.part) * length; }
-
-/* The columns that a warp brings and takes: two, so that its lanes are filled better. */
-struct pair { column c[2]; };
-__device__ __forceinline__ pair pair_of(const fmm_cuda_parity &p) {
-  const int warp = threadIdx.x >> 5;
-  return pair{{column_of(p, warp), column_of(p, warp + BLOCKS)}};
-}
-__device__ __forceinline__ int row_of(int second) { return (threadIdx.x >> 5) + BLOCKS * second; }
-
-/* So many values, by pairs, on their way to shared memory; from NULL: zeros. */
-__device__ __forceinline__ void bring(double *to, const double *from, int length) {
-  for (int i = 2 * (threadIdx.x & 31); i < length; i += 64)
-    if (from) __pipeline_memcpy_async(to + i, from + i, 2 * sizeof(double));
-    else *(double2 *)(to + i) = make_double2(0, 0);
-}
-/* Natural values of the warp's columns. */
-__device__ __forceinline__ void bring_natural(const fmm_cuda_parity &p, const pair &w, double *natural) {
-#pragma unroll
-  for (int s = 0; s < 2; s++)
-    bring(natural + row_of(s) * p.n, w.c[s].box < 0 ? NULL : p.d_in + (p.in_by_slot ? at_of(row_of(s)) * p.n : place_of(p, w.c[s], p.n)), p.n);
-}
-/* Regrouped ones; only: block chi alone, -1: all. */
-template <int K>
-__device__ __forceinline__ void bring_regrouped(const fmm_cuda_parity &p, const pair &w, const double *from, double *x, int only) {
-  constexpr int ALL = BLOCKS * K;
-  const int begin = only < 0 ? 0 : only * K;
-#pragma unroll
-  for (int s = 0; s < 2; s++) bring(x + row_of(s) * pitch_of(K) + begin, w.c[s].box < 0 ? NULL : from + place_of(p, w.c[s], ALL) + begin, only < 0 ? ALL : K);
-}
-/* What regroup needs. */
-template <int K>
-__device__ __forceinline__ void bring_both(const fmm_cuda_parity &p, const pair &w, double *x, double *natural, int only) {
-  bring_natural(p, w, natural);
-  if (p.d_inherited) bring_regrouped<K>(p, w, p.d_inherited, x, only);
-  __pipeline_commit();
-}
-
-/* An item of one of the sixteen columns; they are dealt to all threads. */
-struct item { int row, number; };
-__device__ __forceinline__ item item_at(const fmm_cuda_parity &p, int i) {
-  const int row = (int)((unsigned)i * p.items_inverse >> 22);
-  return item{row, i - row * p.n_items};
-}
-
-/* Natural values to x, added to what is inherited there; only: of block chi alone, -1: all. */
-template <int K>
-__device__ __forceinline__ void regroup(const fmm_cuda_parity &p, double *x, const double *natural, int only) {
-#pragma unroll 1
-  for (int i = threadIdx.x; i < BOXES * p.n_items; i += THREADS) {
-    const item at = item_at(p, i);
-    const eight point = load_eight(p.d_orbit_point + 8 * at.number), place = load_eight(p.d_orbit_place + 8 * at.number);
-    const double *from = natural + at.row * p.n;
-    double v[8], *to = x + at.row * pitch_of(K);
-#pragma unroll
-    for (int g = 0; g < 8; g++) v[g] = from[point.v[g]];
-    butterflies(v);
-#pragma unroll
-    for (int psi = 0; psi < 8; psi++)
-      if (place.v[psi] >= 0 && (only < 0 || place.v[psi] / K == only)) to[place.v[psi]] = p.d_inherited ? to[place.v[psi]] + v[psi] : v[psi];
-  }
-  if (!p.d_inherited)
-    for (int i = threadIdx.x; i < BOXES * p.n_pads; i += THREADS) x[i % BOXES * pitch_of(K) + __ldg(p.d_pad + i / BOXES)] = 0;
-}
-
-__device__ __forceinline__ double scale_of(const fmm_cuda_parity &p, int box) { return p.d_scale && box >= 0 ? __ldg(p.d_scale + box) : 1; }
-
-/* As they are, from x. */
-template <int K>
-__device__ __forceinline__ void keep(const fmm_cuda_parity &p, const pair &w, const double *x) {
-  constexpr int ALL = BLOCKS * K;
-  const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int s = 0; s < 2; s++) {
-    const column c = w.c[s];
-    if (!p.d_kept || c.box < 0) continue;
-    const double scale = scale_of(p, c.box);
-    const double2 *from = (const double2 *)(x + row_of(s) * pitch_of(K));
-    double2 *kept = (double2 *)(p.d_kept + place_of(p, c, ALL));
-    for (int i = lane; i < ALL / 2; i += 32) kept[i] = make_double2(scale * from[i].x, scale * from[i].y);
-  }
-}
-
-/* Block chi alone, by all threads. */
-template <int K>
-__device__ __forceinline__ void keep_block(const fmm_cuda_parity &p, const double *x, int chi) {
-  constexpr int ALL = BLOCKS * K;
-  for (int i = threadIdx.x; i < BOXES * K / 2; i += THREADS) {
-    const int b = i / (K / 2), k = 2 * (i % (K / 2));
-    const column c = column_of(p, b);
-    if (c.box < 0) continue;
-    const double scale = scale_of(p, c.box);
-    const double2 v = *(const double2 *)(x + b * pitch_of(K) + chi * K + k);
-    *(double2 *)(p.d_kept + place_of(p, c, ALL) + chi * K + k) = make_double2(scale * v.x, scale * v.y);
-  }
-}
-
-/* From x to natural values, times a scale that is not fused with anything: what is kept has it already, and the bits are to be the same. */
-template <int K>
-__device__ __forceinline__ void spread(const fmm_cuda_parity &p, const double *x, double *natural, const double *scale) {
-#pragma unroll 1
-  for (int i = threadIdx.x; i < BOXES * p.n_items; i += THREADS) {
-    const item at = item_at(p, i);
-    const eight point = load_eight(p.d_orbit_point + 8 * at.number), place = load_eight(p.d_orbit_place + 8 * at.number);
-    const double factor = scale ? scale[at.row] : 1, *from = x + at.row * pitch_of(K);
-    double v[8], *to = natural + at.row * p.n;
-#pragma unroll
-    for (int psi = 0; psi < 8; psi++) v[psi] = place.v[psi] >= 0 ? __dmul_rn(factor, from[place.v[psi]]) : 0;
-    butterflies(v);
-#pragma unroll
-    for (int g = 0; g < 8; g++) to[point.v[g]] = v[g];
-  }
-}
-/* The warp's columns. */
-__device__ __forceinline__ void publish(const fmm_cuda_parity &p, const pair &w, const double *natural) {
-#pragma unroll
-  for (int s = 0; s < 2; s++) {
-    if (w.c[s].box < 0) continue;
-    const double2 *from = (const double2 *)(natural + row_of(s) * p.n);
-    double2 *out = (double2 *)(p.d_out + place_of(p, w.c[s], p.n));
-    for (int k = threadIdx.x & 31; k < p.n / 2; k += 32) out[k] = from[k];
-  }
-}
-/* By all threads, when x is there. */
-template <int K>
-__device__ __forceinline__ void keep_and_spread(const fmm_cuda_parity &p, const pair &w, const double *x, double *natural) {
-  __shared__ double scale[SCALES / sizeof(double)];
-  if (p.d_scale && (threadIdx.x & 31) < 2) scale[row_of(threadIdx.x & 31)] = scale_of(p, (threadIdx.x & 31) ? w.c[1].box : w.c[0].box);
-  keep<K>(p, w, x);
-  if (p.d_scale) __syncthreads();
-  spread<K>(p, x, natural, p.d_scale ? scale : NULL);
-  __syncthreads();
-  publish(p, w, natural);
-}
 
 constexpr int tiles_of(int k) { return (k + 7) / 8; }
 template <int K>
@@ -427,6 +254,7 @@ __global__ void __launch_bounds__(THREADS, blocks_a_multiprocessor(K)) spread_ke
   __pipeline_commit();
   __pipeline_wait_prior(0);
   __syncthreads();
+  publish_shells<K>(p, w, x, true);
   spread<K>(p, x, natural, NULL);
   __syncthreads();
   publish(p, w, natural);

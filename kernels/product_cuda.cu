@@ -221,6 +221,20 @@ __global__ void __launch_bounds__(SHORT_WARPS * 32, 2) short_product(const fmm_c
   }
 }
 
+/* A warp for each component of a column. */
+__global__ void __launch_bounds__(THREADS) shell_parts(const double *shell, const double *coefficient, const int32_t *d_box, int64_t n_boxes, int columns, int equivalents, int n, double *out) {
+  const int64_t warp = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / 32, column = warp / equivalents, slot = column / columns;
+  const int k = (int)(warp - column * equivalents);
+  if (slot >= n_boxes) return;
+  const int32_t box = d_box[slot];
+  if (box < 0) return;
+  const int64_t at = (int64_t)box * columns + (column - slot * columns);
+  double sum = 0;
+  for (int i = threadIdx.x & 31; i < n; i += 32) sum += shell[k * n + i] * coefficient[at * n + i];
+  for (int step = 16; step; step >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  if ((threadIdx.x & 31) == 0) out[at * equivalents + k] = sum;
+}
+
 int padded(int n, int rows) { return (n + rows - 1) / rows * rows; }
 
 template <int ROWS, int COLUMNS>
@@ -258,4 +272,11 @@ cudaError_t fmm_cuda_product_run(const fmm_cuda_product *p, cudaStream_t stream)
   if (columns > SHORT_MOST) return padded(p->n, 80) <= padded(p->n, 64) ? run_rows<80>(p, columns, stream) : run_rows<64>(p, columns, stream);
   unsigned blocks = (unsigned)((columns + SHORT_COLUMNS - 1) / SHORT_COLUMNS * (p->m_pad / SHORT_ROWS));
   return fmm_cuda_launch_when(p->early, short_product, blocks, SHORT_WARPS * 32, 0, stream, p->carveout, *p);
+}
+
+cudaError_t fmm_cuda_shells(const fmm_gpu_plan *p, const fmm_cuda_operators *o, const int32_t *d_box, int64_t n, cudaStream_t stream) {
+  const int64_t warps = n * p->columns * p->equivalents;
+  if (warps <= 0) return cudaSuccess;
+  return fmm_cuda_launch(shell_parts, dim3((unsigned)((32 * warps + THREADS - 1) / THREADS)), THREADS, 0, stream, p->carveout, (const double *)o->d_shell, (const double *)p->d_coefficient, d_box, n, p->columns,
+                         p->equivalents, p->n, p->d_shell);
 }

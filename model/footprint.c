@@ -137,7 +137,7 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
   if (!has_far_field(c) || !(far > 0)) return bytes;
   const double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns, kept = 8.0 * FMM_MIRRORS * fmm_gpu_parity_block(pair, c->order) * c->n_columns;
   const int dense = !(kept > 0), up = gpu[FMM_PHASE_UP] > 0, down = gpu[FMM_PHASE_DOWN] > 0;
-  bytes += (double)c->n_boxes * ((2 + (2 + dense) * down) * box_bytes + kept) + (1 + dense) * up * (double)c->n_leaves * box_bytes; /* expansions; regrouped ones; check potentials, coefficients */
+  bytes += (double)c->n_boxes * ((2 + (2 + dense) * down) * box_bytes + kept + 8.0 * pair->equivalent_components * c->n_columns * down) + (1 + dense) * up * (double)c->n_leaves * box_bytes; /* expansions; regrouped ones; check potentials, coefficients */
   bytes += device_w_parts(c, pair, precision, gpu) + device_units(c, pair, precision, gpu);
   if (gpu[FMM_PHASE_VLIST] > 0) bytes += device_spectra(c, pair, complex_bytes, planes);
   return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);
@@ -164,7 +164,7 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
     f.operators = sets * (2 * (box.leaf_operator_bytes / 2 + box.parent_operator_bytes) + v.operator_bytes);
     if (gpu_fraction[FMM_PHASE_VLIST] < 1) f.workspace += fmm_vlist_workspace_bytes(&what, v_single ? sizeof(float) : sizeof(double), (double)(c->n_boxes - c->n_leaves), threads);
     if (gpu_fraction[FMM_PHASE_UP] < 1) f.workspace += level_workspace(&what, threads);
-    if (gpu_fraction[FMM_PHASE_DOWN] < 1) f.workspace += level_workspace(&what, threads);
+    if (gpu_fraction[FMM_PHASE_DOWN] < 1) f.workspace += level_workspace(&what, threads) + 8.0 * (double)c->n_boxes * pair->equivalent_components * c->n_columns; /* shell fields */
   }
   double on_gpu = 0;
   for (int phase = 0; phase < FMM_N_PHASES; phase++) on_gpu += gpu_fraction[phase];

@@ -1,9 +1,10 @@
 /* Down on CPU cores: level by level from FMM_FIRST_FAR_LEVEL, a parent's check potentials (V, X and inherited) become coefficients, and those its
  * eight children's inherited check potentials (one n x n product for all), added in down_check; then every leaf's check potentials become
- * equivalent densities, in their place, and these potentials and gradients at its targets (L2P, pair sums). Boxes that are not leaves have no downward
+ * equivalent densities, in their place, and these potentials and gradients at its targets (L2P, pair sums), to which the shell fields are added (kernels/shell_field.h). Boxes that are not leaves have no downward
  * equivalent densities. Blocks of FMM_LANES boxes as in up. Reference: Ying, Biros, Zorin 2004, section 3.2. */
 #include "kernels/level_blocks.h"
 #include "kernels/pair/pair_sums.h"
+#include "kernels/shell_field.h"
 
 static void split_parents(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
   const fmm_state *state = t->state;
@@ -23,19 +24,29 @@ static void split_parents(const fmm_level_worker *t, const fmm_level_operators *
 
 /* In place in down_check. */
 static void invert_leaves(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
-  fmm_invert_leaves(t, set->down_first, set->down_second, level, lanes, t->state->down_check, t->state->down_check);
+  fmm_invert_leaves(t, set->down_first, set->down_second, level, lanes, set->shell, t->state->down_check);
 }
 
-static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t box, double *planes) {
+static void add_shells(const fmm_state *state, const fmm_level_worker *t, int32_t box, const double center[3], const fmm_pair_targets *targets) {
+  const int nc = state->operators->parity.n_components, outputs = state->gradient ? 4 : 1;
+  for (int c = 0; c < state->n_columns; c++)
+    for (int k = 0; k < nc; k++)
+      fmm_shell_add(state->operators->shell_decay2, center, t->w->shells[((int64_t)box * state->n_columns + c) * nc + k], state->gradient, targets->n, targets->x, targets->y, targets->z,
+                    targets->value + k * outputs * targets->value_stride + c * targets->column_stride, targets->value_stride);
+}
+
+static void sum_leaf(const fmm_level_worker *t, const fmm_pair_sum *sum, int32_t box) {
+  const fmm_state *state = t->state;
   const fmm_tree *tree = state->tree;
   const fmm_operators *o = state->operators;
   int64_t first = tree->target_begin[box];
   fmm_pair_lattice surface = {.surface = &o->shape, .center = {tree->center_x[box], tree->center_y[box], tree->center_z[box]},
                               .radius = o->outer_radius * fmm_half_width(tree, tree->level[box]), .density = state->down_check + (int64_t)box * state->n_columns * o->n,
-                              .component_stride = o->n_surface, .column_stride = o->n, .planes = planes};
+                              .component_stride = o->n_surface, .column_stride = o->n, .planes = t->planes};
   fmm_pair_targets targets = {.n = tree->target_end[box] - first, .x = tree->targets.x + first, .y = tree->targets.y + first, .z = tree->targets.z + first,
                               .value = state->potential + first, .value_stride = state->n_columns * tree->targets.n, .column_stride = tree->targets.n};
   fmm_pair_sum_from_lattices(sum, &targets, 1, &surface);
+  if (fmm_operators_at(o, tree->level[box])->shell) add_shells(state, t, box, surface.center, &targets);
 }
 
 static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
@@ -51,7 +62,7 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
     for (int l = FMM_FIRST_FAR_LEVEL; l < n_levels; l++) fmm_for_level_parents(&t, l, split_parents);
     fmm_for_leaves(&t, invert_leaves);
 #pragma omp for schedule(dynamic, 4)
-    for (int64_t i = items->leaf_begin[0]; i < items->leaf_begin[FMM_MAX_LEVELS]; i++) sum_leaf(state, &sum, items->box[i], t.planes);
+    for (int64_t i = items->leaf_begin[0]; i < items->leaf_begin[FMM_MAX_LEVELS]; i++) sum_leaf(&t, &sum, items->box[i]);
   }
   return FMM_OK;
 }
@@ -60,7 +71,9 @@ static fmm_status reserve(fmm_state *state) {
   return fmm_level_blocks_reserve(state, FMM_PHASE_DOWN, state->tree->target_begin, state->tree->target_end);
 }
 
+static size_t bytes(const fmm_state *state) { return fmm_level_blocks_bytes(state, FMM_PHASE_DOWN); }
+
 static void release(fmm_state *state) { fmm_level_blocks_release(state, FMM_PHASE_DOWN); }
 
 const fmm_phase_impl fmm_down_cpu = {.phase = FMM_PHASE_DOWN, .device = FMM_DEVICE_CPU, .name = "down_cpu", .reserve = reserve, .release = release,
-                                     .bytes = fmm_level_blocks_bytes, .run = run};
+                                     .bytes = bytes, .run = run};

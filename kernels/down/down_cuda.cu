@@ -36,6 +36,7 @@ static fmm_status leaves(fmm_gpu_plan *p, const fmm_cuda_batch *batch, cudaStrea
   m.d_index = m.d_out_index = p->d_column_box + batch->begin;
   m.d_out = p->d_down_equivalent;
   CUDA_TRY(fmm_cuda_product_run(&m, stream));
+  CUDA_TRY(fmm_cuda_shells(p, fmm_cuda_operators_at(p, batch->level), m.d_index, batch->end - batch->begin, stream));
   return FMM_OK;
 }
 
@@ -47,7 +48,7 @@ static fmm_status blocks(fmm_gpu_plan *p, const fmm_cuda_batch *batch, int paren
   m.d_inherited = p->d_kept;
   const int shared = fmm_cuda_parity_is_shared(&m);
   if (parents) m.d_child = p->d_child + 8 * (p->n_up_columns + batch->begin - p->down_batch[0].begin), m.d_kept = p->d_kept;
-  else m.d_out = p->d_down_equivalent, m.d_scale = p->d_degree_in, m.d_kept = shared ? p->d_kept : NULL; /* nobody inherits of leaves */
+  else m.d_out = p->d_down_equivalent, m.d_scale = p->d_degree_in, m.d_kept = shared ? p->d_kept : NULL, m.d_shell = p->d_shell; /* nobody inherits of leaves */
   CUDA_TRY(fmm_cuda_parity_run(parents ? FMM_PARITY_SPLIT : FMM_PARITY_INVERT, &m, stream));
   if (parents || !shared) return FMM_OK;
   CUDA_TRY(fmm_cuda_parity_run(FMM_PARITY_SPREAD, &m, stream));

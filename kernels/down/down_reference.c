@@ -4,6 +4,7 @@
 #include "kernels/operators_parts.h"
 #include "kernels/pair/pair_reference.h"
 #include "kernels/phase.h"
+#include "kernels/shell_field.h"
 
 typedef struct vectors { double *coefficients, *scratch, *x, *y, *z; } vectors;
 
@@ -21,6 +22,18 @@ static void l2l(const fmm_state *state, int32_t box, const vectors *v) {
   }
 }
 
+/* The shell fields of one column of a leaf, from its coefficients. */
+static void add_shells(const fmm_state *state, int32_t box, int column, const double *coefficients) {
+  const fmm_tree *tree = state->tree;
+  const int64_t first = tree->target_begin[box], n = tree->targets.n, of_output = (state->gradient ? 4 : 1) * state->n_columns * n;
+  const double center[3] = {tree->center_x[box], tree->center_y[box], tree->center_z[box]};
+  double parts[4];
+  fmm_shell_parts(state->operators, fmm_operators_at(state->operators, tree->level[box]), coefficients, parts);
+  for (int k = 0; k < state->operators->parity.n_components; k++)
+    fmm_shell_add(state->operators->shell_decay2, center, parts[k], state->gradient, tree->target_end[box] - first, tree->targets.x + first, tree->targets.y + first, tree->targets.z + first,
+                  state->potential + k * of_output + column * n + first, state->n_columns * n);
+}
+
 static void l2p(const fmm_state *state, int32_t box, const vectors *v) {
   const fmm_tree *tree = state->tree;
   const fmm_operators *o = state->operators;
@@ -35,6 +48,7 @@ static void l2p(const fmm_state *state, int32_t box, const vectors *v) {
   for (int c = 0; c < state->n_columns; c++) {
     double *equivalent = state->down_check + place_of(state, box, c); /* in the place of the check potentials */
     fmm_apply_first(o, set->down_first, 1, equivalent, v->coefficients, v->scratch);
+    add_shells(state, box, c, v->coefficients);
     fmm_apply_second(o, set->down_second, 1, v->coefficients, equivalent, v->scratch);
     for (int i = 0; i < o->n; i++) equivalent[i] /= scale;
   }

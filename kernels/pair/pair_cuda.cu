@@ -9,6 +9,7 @@
 #include <cuda_pipeline.h>
 
 #include "kernels/held_cuda.h"
+#include "kernels/pair/shell.h"
 #include "runtime/gpu/gpu_cuda.h"
 
 #define FMM_PAIR_INFO(name) static constexpr fmm_pair_info info_##name
@@ -50,6 +51,8 @@ struct job {
   const int *tiny;                      /* coordinates whose differences' squares the seed may flush */
   int n_surface, columns, add, precise; /* precise: tiles of this mark only; -1: all */
   const double *scale;                  /* of densities in float, and its inverse */
+  const double *shell, *degree;         /* (L2P) the target box's shell fields, to be multiplied by this (kernels/shell_field.h) */
+  double shell_decay2;
   double params[FMM_MAX_PARAMS];
 };
 
@@ -92,6 +95,16 @@ __device__ __forceinline__ void stage_source(const job &a, Real *to, const fmm_c
   }
 #pragma unroll
   for (int k = 0; k < 3; k++) to[k] = (Real)at[k];
+}
+
+/* A shell field's value (which 0) or derivative at one of the box's points. */
+__device__ __forceinline__ double shell_at(const job &a, const fmm_cuda_tile &tile, int target, int64_t part, int which) {
+  const double strength = a.shell[part] * a.degree[tile.box];
+  double d[3], z = 0;
+  if (a.shell_decay2 == 0 || strength == 0) return which ? 0 : strength; /* a constant; none of boxes that the kernel dies away in, where the series do not hold */
+  for (int k = 0; k < 3; k++) d[k] = a.target[k][tile.target_begin + target] - a.center[k][tile.box], z += d[k] * d[k];
+  z *= a.shell_decay2;
+  return which ? 2 * a.shell_decay2 * strength * fmm_shell_slope(z) * d[which - 1] : strength * fmm_shell_value(z);
 }
 
 /* One group's share of the staged sources onto its targets. */
@@ -204,6 +217,7 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
     for (int g = 0; g < THREADS / 32; g++) f += shared[(g * VALUES + v) * held + t];
     if (SPLIT) f *= scale;
     if (Acc::MULTIPLE == 2) f *= GRADIENT && output % 4 ? 0.125 : 0.5; /* of the root; derivatives have its cube */
+    if (SOURCES == OWN_SURFACE && info.shell_field) f += shell_at(a, tile, t, ((int64_t)tile.box * a.columns + to_column) * info.outputs + output / (GRADIENT ? 4 : 1), GRADIENT ? output % 4 : 0);
     double *to = TARGETS == POINTS ? a.out + ((int64_t)output * a.columns + to_column) * a.n_targets + tile.target_begin + t
                                    : a.out + (((int64_t)tile.slot * a.columns + to_column) * (VALUES / K) + output) * a.n_surface + tile.target_begin + t;
     if (SOURCES == SURFACES && TARGETS == POINTS && tile.partial >= 0) a.partial[tile.partial + (int64_t)(output * a.columns + to_column) * tile.target_count + t] = f;
@@ -293,7 +307,10 @@ job job_of(const fmm_cuda_pair_job *j) {
     case FMM_SUM_P2M: a.target_radius = p->outer_radius, a.out = p->d_work[0], a.add = 0; break;
     case FMM_SUM_X: a.target_radius = FMM_INNER_RADIUS, a.out = p->d_down_check; break;
     case FMM_SUM_W: a.source_radius = FMM_INNER_RADIUS, a.equivalent = p->d_up_equivalent, a.out = p->d_near; break;
-    case FMM_SUM_L2P: a.source_radius = p->outer_radius, a.equivalent = p->d_down_equivalent, a.out = p->d_far; break;
+    case FMM_SUM_L2P:
+      a.source_radius = p->outer_radius, a.equivalent = p->d_down_equivalent, a.out = p->d_far;
+      a.shell = p->d_shell, a.degree = p->d_degree_out, a.shell_decay2 = p->shell_decay2;
+      break;
     default: a.out = p->d_near;
   }
   return a;

@@ -37,6 +37,7 @@ struct job {
   const fmm_cuda_range *range;
   const fmm_cuda_run *run;
   const double *point[3], *density, *center[3], *half, *equivalent; /* point: sources, or targets */
+  const double *shell, *degree; /* (L2P) shell fields by box, to be multiplied by this; NULL: none */
   double radius, *out, *partial;
   int64_t tiles, first, unit_begin, unit_stop; /* first: that a warp takes alone */
   unsigned shared;
@@ -281,10 +282,11 @@ __global__ void __launch_bounds__(THREADS, P <= 6 ? 4 : 3) from_surfaces(const j
     box = n < u.boxes ? a.box[u.first + n] : -1;
   }
   if (!wanted) return;
+  const double constant = a.shell ? a.shell[u.first] * a.degree[u.first] : 0;
   double *out = u.partial != WHOLE ? a.partial + u.partial : a.out + u.target;
 #pragma unroll
   for (int r = 0; r < R; r++)
-    if (r < u.targets) out[r] = a.add && u.partial == WHOLE ? out[r] + 0.5 * sum[r] : 0.5 * sum[r];
+    if (r < u.targets) out[r] = a.add && u.partial == WHOLE ? out[r] + 0.5 * sum[r] : fma(0.5, sum[r], constant);
 }
 
 /* walks: a tile's boxes are a list's. */
@@ -332,6 +334,7 @@ job job_of(const fmm_cuda_pair_job *j) {
   a.out = j->sum == FMM_SUM_P2M ? p->d_work[0] : j->sum == FMM_SUM_X ? p->d_down_check : j->sum == FMM_SUM_W ? p->d_near : p->d_far;
   a.partial = s->d_partial, a.add = j->sum == FMM_SUM_X || j->sum == FMM_SUM_W; /* the others are the only ones, once */
   a.unit = s->d_unit;
+  if (j->sum == FMM_SUM_L2P) a.shell = p->d_shell, a.degree = p->d_degree_out;
   return a;
 }
 }

@@ -3,7 +3,7 @@
 #ifdef FMM_PAIR_INFO_PASS
 FMM_PAIR_INFO(stokes) = {
     .name = "stokes", .formula = "(delta_ij/r + r_i r_j/r^3)/mu", .citation = "Pozrikidis (1992), eq. 2.2.8",
-    .components = 3, .equivalent_components = 3, .outputs = 3, .has_degree = 1, .degree = -1, .symmetric = 1, .radial = 1,
+    .components = 3, .equivalent_components = 3, .outputs = 3, .has_degree = 1, .degree = -1, .symmetric = 1, .radial = 1, .shell_field = 1,
     .parity = FMM_PARITY_VECTOR, .default_scale = 0.039788735772973836 /* 1/(8 pi) */,
     .flops = 27, .gradient_flops = 72, .instructions = 18, .gradient_instructions = 50,
     .n_params = 1, .params = {{"viscosity", 1, 1e-100, 1e100, "dynamic viscosity mu", 0, 1}}};

@@ -3,7 +3,7 @@
 #ifdef FMM_PAIR_INFO_PASS
 FMM_PAIR_INFO(yukawa) = {
     .name = "yukawa", .formula = "exp(-lambda r)/r", .citation = "Greengard & Huang, J. Comput. Phys. 180 (2002) 642",
-    .components = 1, .equivalent_components = 1, .outputs = 1, .has_degree = 0, .degree = -1, .symmetric = 1, .radial = 1,
+    .components = 1, .equivalent_components = 1, .outputs = 1, .has_degree = 0, .degree = -1, .symmetric = 1, .radial = 1, .shell_field = 1,
     .parity = FMM_PARITY_SCALAR, .default_scale = 0.07957747154594767 /* 1/(4 pi) */,
     .flops = 14, .gradient_flops = 25, .instructions = 25, .gradient_instructions = 33,
     .n_params = 1, .params = {{"lambda", 1, 0, 1e100, "inverse screening length", -1}}};

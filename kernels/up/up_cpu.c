@@ -24,7 +24,7 @@ static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t bo
 
 /* In place in up_equivalent. */
 static void invert_leaves(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
-  fmm_invert_leaves(t, set->up_first, set->up_second, level, lanes, t->state->up_equivalent, t->state->up_equivalent);
+  fmm_invert_leaves(t, set->up_first, set->up_second, level, lanes, NULL, t->state->up_equivalent);
 }
 
 static void merge_children(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
@@ -64,7 +64,9 @@ static fmm_status reserve(fmm_state *state) {
   return fmm_level_blocks_reserve(state, FMM_PHASE_UP, state->tree->source_begin, state->tree->source_end);
 }
 
+static size_t bytes(const fmm_state *state) { return fmm_level_blocks_bytes(state, FMM_PHASE_UP); }
+
 static void release(fmm_state *state) { fmm_level_blocks_release(state, FMM_PHASE_UP); }
 
 const fmm_phase_impl fmm_up_cpu = {.phase = FMM_PHASE_UP, .device = FMM_DEVICE_CPU, .name = "up_cpu", .reserve = reserve, .release = release,
-                                   .bytes = fmm_level_blocks_bytes, .run = run};
+                                   .bytes = bytes, .run = run};

@@ -13,6 +13,7 @@ extern "C" {
 #include "kernels/level_cost.h"
 #include "kernels/pair/pair_both.h"
 #include "kernels/pair/pair_tiles.h"
+#include "kernels/shell_field.h"
 #include "kernels/vlist/vlist_windows.h"
 #include "runtime/gpu.h"
 #include "runtime/jobs.h"
@@ -156,6 +157,7 @@ typedef struct fmm_cuda_operators {
   double *d_m2m;      /* 8 matrices one after another, of an octant's, with parity of a block's rows each */
   double *d_l2l;      /* 8 */
   double2 *d_m2l;     /* [frequency, kz slowest][out][in][343] */
+  double *d_shell;    /* (dense) of fmm_level_operators, zeros where it has none; with parity it is a row of d_down_first (gpu_upload.cu) */
 } fmm_cuda_operators;
 
 enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_TIGHT /* precise tiles, beside those in float */, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
@@ -165,6 +167,7 @@ enum { FMM_CUDA_PIECES_IN = 4 /* of densities, each sorted while the next arrive
 /* Pieces of n things, each half of what is left, since the last is waited for; they begin where a warp's whole lines may. */
 static inline int64_t fmm_cuda_piece_begin(int64_t n, int piece, int pieces) { return piece == pieces ? n : (n - (n >> piece)) / 32 * 32; }
 
+enum { FMM_CUDA_MOST_SHELLS = 3 /* components of equivalent densities */ };
 struct fmm_gpu_plan {
   /* shape */
   int device, sms, threads;
@@ -220,6 +223,8 @@ struct fmm_gpu_plan {
   double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n]; coefficients only without parity */
   double *d_kept;                    /* regrouped values between levels, [box][column][8 block] */
   int16_t *d_orbit_point, *d_orbit_place, *d_pad; /* of the surface's orbits, as in fmm_cuda_parity */
+  double *d_shell, shell_decay2;     /* [box][column][equivalents]: leaves' shell fields (kernels/shell_field.h), times d_degree_in as the densities are; fmm_operators */
+  int shell_place[FMM_CUDA_MOST_SHELLS]; /* with parity: where a component's is among a box's regrouped values */
 
   /* pair sums */
   fmm_cuda_sums sums[FMM_N_SUMS];
@@ -341,6 +346,8 @@ static inline const fmm_cuda_operators *fmm_cuda_operators_at(const fmm_gpu_plan
 /* Once a device, before the first run; *early: short products may be launched so. */
 cudaError_t fmm_cuda_product_prepare(int *early);
 cudaError_t fmm_cuda_product_run(const fmm_cuda_product *product, cudaStream_t stream);
+/* d_shell of boxes [d_box, d_box + n) from their d_coefficient. */
+cudaError_t fmm_cuda_shells(const fmm_gpu_plan *plan, const fmm_cuda_operators *o, const int32_t *d_box, int64_t n, cudaStream_t stream);
 
 /* Up and down's products with parity, kernels/parity_cuda.cu, of a batch's boxes. Values by box and column: natural ones n, regrouped ones 8 block long. */
 typedef enum fmm_cuda_parity_step { FMM_PARITY_INVERT, FMM_PARITY_MERGE, FMM_PARITY_SPLIT, FMM_PARITY_SPREAD /* what is kept, natural */ } fmm_cuda_parity_step;
@@ -354,6 +361,8 @@ typedef struct fmm_cuda_parity {
   const int16_t *d_orbit_place;        /* 8 an item: place of what a transform over the mirrors puts at psi, -1: it is zero */
   const int16_t *d_pad;                /* the n_pads places that are always zero */
   int n_pads;
+  double *d_shell;                     /* (invert of leaves) receives what is at shell_place, of n_shells components; NULL: nothing does */
+  int n_shells, shell_place[FMM_CUDA_MOST_SHELLS];
   const int32_t *d_box;                /* of the batch's columns */
   const int32_t *d_child;              /* 8 a column (merge, split) */
   const double *d_first, *d_second, *d_move; /* d_move: M2M or L2L */
@@ -370,6 +379,8 @@ static inline fmm_cuda_parity fmm_cuda_parity_of(const fmm_gpu_plan *p, const fm
   m.n_boxes = batch->end - batch->begin;
   m.d_orbit_point = p->d_orbit_point, m.d_orbit_place = p->d_orbit_place;
   m.d_pad = p->d_pad, m.n_pads = FMM_MIRRORS * p->block - p->n;
+  m.n_shells = p->equivalents;
+  for (int k = 0; k < FMM_CUDA_MOST_SHELLS; k++) m.shell_place[k] = p->shell_place[k];
   m.d_box = p->d_column_box + batch->begin;
   return m;
 }

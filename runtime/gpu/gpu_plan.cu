@@ -60,6 +60,7 @@ void layout_operators(fmm_gpu_plan *p, arena *a, int level) {
     take(a, &o->d_down_first, matrix);
     take(a, &o->d_down_second, matrix);
     take(a, &o->d_l2l, 8 * matrix);
+    if (!p->block) take(a, &o->d_shell, (int64_t)p->equivalents * p->n);
   }
   if (p->v_rows) take(a, &o->d_m2l, (int64_t)p->order * p->grid * p->grid * p->equivalents * p->equivalents * 343);
 }
@@ -79,6 +80,7 @@ void layout_boxes(fmm_gpu_plan *p, arena *a) {
     take(a, &p->d_check_in, expansion);
     if (!p->block) take(a, &p->d_coefficient, expansion);
     take(a, &p->d_down_equivalent, expansion);
+    take(a, &p->d_shell, (int64_t)p->n_boxes * p->columns * p->equivalents);
   }
   int64_t work = p->block || p->n_leaf_columns > p->n_up_columns ? p->n_leaf_columns : p->n_up_columns;
   if (fmm_cuda_has(p, FMM_PHASE_UP))
@@ -165,7 +167,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->components = p->info->components, p->equivalents = p->info->equivalent_components, p->outputs = p->info->outputs;
   p->values = p->outputs * (p->gradient ? 4 : 1);
   p->order = o ? o->order : FMM_MIN_ORDER; /* without operators (U alone) nothing is read of the surfaces */
-  p->outer_radius = o ? o->outer_radius : 0;
+  p->outer_radius = o ? o->outer_radius : 0, p->shell_decay2 = o ? o->shell_decay2 : 0;
   p->grid = 2 * p->order - 1, p->n_surface = fmm_surface_size(p->order), p->n = p->equivalents * p->n_surface;
   p->n_orbits = o ? o->shape.n_orbits : 0;
   p->k_pad = (p->n + 15) / 16 * 16, p->m_pad = (p->n + 31) / 32 * 32;

@@ -135,6 +135,23 @@ void place_block(const fmm_gpu_plan *p, const fmm_panels *from, int first, int c
       to[fmm_cuda_parity_place(i, j, p->block)] = factor * from->data[((int64_t)(i / FMM_PANEL_ROWS) * from->columns + first + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS];
 }
 
+/* The strength of component k's shell field, where the pair has one: a row of the first factor behind its block's own, which the second hands on as it is. */
+void place_shells(const fmm_gpu_plan *p, const fmm_operators *o, const fmm_level_operators *set, fmm_operator_kind kind, double *padded) {
+  for (int k = 0; k < p->equivalents && set->shell; k++) {
+    int begin, end;
+    fmm_shell_range(o, k, &begin, &end);
+    const int chi = p->shell_place[k] / p->block, row = end - begin;
+    double *to = padded + chi * (p->matrix / FMM_MIRRORS);
+    const fmm_panels *first = &set->down_first[chi];
+    for (int j = 0; j < row && kind == FMM_OPERATOR_DOWN_FIRST; j++) {
+      double sum = 0;
+      for (int i = 0; i < row; i++) sum += set->shell[k * o->n + begin + i] * first->data[((int64_t)(i / FMM_PANEL_ROWS) * first->columns + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS];
+      to[fmm_cuda_parity_place(row, j, p->block)] = sum;
+    }
+    if (kind == FMM_OPERATOR_DOWN_SECOND) to[fmm_cuda_parity_place(row, row, p->block)] = 1;
+  }
+}
+
 /* Blocks one behind the other: those of all chi, or of one chi's rows those of all psi, times 8 (kernels/parity_cuda.cu). */
 void make_blocks(const fmm_gpu_plan *p, const fmm_operators *o, int level, const matrix *m, double *padded) {
   const fmm_level_operators *set = &o->level[level];
@@ -153,6 +170,7 @@ void make_blocks(const fmm_gpu_plan *p, const fmm_operators *o, int level, const
       case FMM_OPERATOR_L2L: place_block(p, &set->l2l[m->octant], begin[i], length, FMM_MIRRORS, to); break;
     }
   }
+  place_shells(p, o, set, m->kind, padded);
 }
 
 /* Padded and by tiles. dense: n * n. */
@@ -186,6 +204,14 @@ fmm_status send_matrices(const fmm_cuda_setup *setup, int quarter) {
       }
       FMM_CHECK(CUDA_CHECKED(cudaMemcpy(matrix_of(p, &p->op[l], i).d_to, dense + n * n, (size_t)(count * size) * sizeof(double), cudaMemcpyHostToDevice)));
     }
+  for (int l = fmm_cuda_first_set(p); quarter == MATRIX_JOBS - 1 && !p->block && l < p->n_operator_levels; l++) {
+    const double *shell = setup->state->operators->level[l].shell;
+    const size_t bytes = (size_t)(p->equivalents * n) * sizeof(double);
+    if (!p->op[l].d_shell) continue;
+    memset(dense, 0, bytes);
+    if (shell) memcpy(dense, shell, bytes);
+    FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->op[l].d_shell, dense, bytes, cudaMemcpyHostToDevice)));
+  }
 done:
   FMM_FREE(&dense);
   return status;

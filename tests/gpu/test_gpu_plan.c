@@ -93,6 +93,31 @@ static void surfaces_deep_in_the_tree_keep_their_shape(void **context) {
   assert_int_equal(failures, 0);
 }
 
+/* Points without density in a small part of the unit cube, whose gradients the far field alone makes (kernels/shell_field.h); Yukawa dies away in boxes of the coarse levels, nine digits have dense
+ * operators. */
+static void gradients_where_no_charge_is_near_keep_the_tolerance(void **context) {
+  static const struct {
+    const char *kernel;
+    double lambda, side, tolerance;
+  } cases[] = {{"laplace", 0, 1e-6, 1e-2}, {"laplace", 0, 1e-6, 1e-6}, {"laplace", 0, 1e-3, 1e-9}, {"stokes", 0, 1e-6, 1e-3}, {"yukawa", 1, 1e-3, 1e-2}, {"yukawa", 30, 1e-3, 1e-6}, {"yukawa", 1, 1e-3, 1e-9}};
+  enum { MANY = 4000, CHARGES = 300 };
+  int failures = 0;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    problem p;
+    char name[128];
+    snprintf(name, sizeof name, "%s, no charge near, side %g", cases[c].kernel, cases[c].side);
+    make(&p, cases[c].kernel, "uniform", "unit", MANY, cases[c].tolerance, 1);
+    for (int i = 0; i < MANY - CHARGES; i++)
+      for (int k = 0; k < 3; k++) p.points[3 * i + k] = 0.3 + cases[c].side * (p.points[3 * i + k] - 0.5);
+    memset(p.densities, 0, (size_t)(p.components * (MANY - CHARGES)) * sizeof *p.densities);
+    p.options.density_sign = FMM_DENSITY_SIGNED;
+    if (cases[c].lambda > 0) p.options.params[0] = (fmm_param){"lambda", cases[c].lambda}, p.options.n_params = 1;
+    failures += all_schedules_keep_the_tolerance(&p, name);
+    release(&p);
+  }
+  assert_int_equal(failures, 0);
+}
+
 static void executions_repeat_bit_by_bit(void **context) {
   problem p;
   make(&p, "laplace", "plummer", "signed", 20000, 1e-6, 0);
@@ -348,6 +373,7 @@ int main(void) {
       cmocka_unit_test(every_schedule_meets_3_6_and_9_digits_for_every_case),
       cmocka_unit_test(gradients_on_every_schedule),
       cmocka_unit_test(surfaces_deep_in_the_tree_keep_their_shape),
+      cmocka_unit_test(gradients_where_no_charge_is_near_keep_the_tolerance),
       cmocka_unit_test(executions_repeat_bit_by_bit),
       cmocka_unit_test(moved_points_give_the_bits_of_a_new_plan),
       cmocka_unit_test(columns_in_one_pass_match_single_ones),

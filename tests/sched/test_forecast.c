@@ -100,7 +100,7 @@ static void memory_is_the_sum_of_the_arrays(void **state) {
   double matrix = 8 * 8 * 24 * 20, parents = boxes - 32768, entries = c.total[FMM_PHASE_ULIST].entries; /* eight parity blocks of 19 unknowns, padded to 20, rows to 24 */
   double u_parts = 0.5 * (entries - 32768) * (8 * 32 + 24); /* of each pair of leaves a value a point of one of them */
   double units = 8 * n + 4 * 32768; /* L2P: a record for two targets */
-  double rest = units + n * 40 + n * 32 + boxes * 56 + entries * 20 + boxes * (4 * 152 + 8 * 20) * 8 + 32768 * 152 * 8.0 + 20 * matrix + 16 * 343 * 6 * 121 + parents * (32 + 32 + 27 * 4 + 4) /* V: children of source and target, lines, row */;
+  double rest = units + n * 40 + n * 32 + boxes * 56 + entries * 20 + boxes * (4 * 152 + 8 * 20 + 1 /* shell fields */) * 8 + 32768 * 152 * 8.0 + 20 * matrix + 16 * 343 * 6 * 121 + parents * (32 + 32 + 27 * 4 + 4) /* V: children of source and target, lines, row */;
   assert_true(fabs(f.device / (u_parts + rest + 2 * 16 * 8 * 6 * 121 * parents) - 1) < 1e-12);
   assert_true(fabs(f.device_least / (rest + 2 * 16 * 8 * 1 * 121 * parents + 8 * 8 * 152 * parents) - 1) < 1e-12); /* and sums between slabs */
   c.same_points = 0;
