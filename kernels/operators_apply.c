@@ -55,15 +55,23 @@ void fmm_apply_m2m(const fmm_operators *o, const fmm_level_operators *set, int o
                scratch + map->begin[column], coefficients + map->begin[row]);
 }
 
+static int is_zero(int n, const double *x) {
+  for (int i = 0; i < n; i++)
+    if (x[i] != 0) return 0;
+  return 1;
+}
+
 void fmm_apply_l2l(const fmm_operators *o, const fmm_level_operators *set, int octant, const double *coefficients, double *child_check, double *scratch) {
   const fmm_parity_map *map = &o->parity;
   double *spread = scratch + o->n;
   memset(scratch, 0, (size_t)o->n * sizeof *scratch);
   if (map->n_blocks == 1) multiply(&set->l2l[octant], 0, o->n, 1, coefficients, scratch);
-  for (int row = 0; row < map->n_blocks && map->n_blocks > 1; row++)
-    for (int column = 0; column < FMM_MIRRORS; column++)
-      multiply(&set->l2l[row], map->begin[column], map->begin[column + 1] - map->begin[column], fmm_mirror_sign(row ^ column, octant),
-               coefficients + map->begin[column], scratch + map->begin[row]);
+  for (int column = 0; column < FMM_MIRRORS && map->n_blocks > 1; column++) {
+    const double *block = coefficients + map->begin[column];
+    const int size = map->begin[column + 1] - map->begin[column];
+    if (is_zero(size, block)) continue; /* most blocks of fields with symmetries */
+    for (int row = 0; row < FMM_MIRRORS; row++) multiply(&set->l2l[row], map->begin[column], size, fmm_mirror_sign(row ^ column, octant), block, scratch + map->begin[row]);
+  }
   fmm_spread(o, scratch, spread);
   for (int i = 0; i < o->n; i++) child_check[i] += spread[i];
 }

@@ -67,7 +67,7 @@ static fmm_status do_run(fmm_run *run) {
   int threads;
   FMM_TRY(check(o, &threads));
   FMM_TRY(fmm_case_load(&o->c, threads, &run->data));
-  if (o->verbose) fmm_cli_say("%lld points, %lld targets, %d density column(s)", (long long)run->data.n, (long long)run->data.n_targets, run->data.columns);
+  if (o->verbose) fmm_cli_say("%lld points, %lld sources, %lld targets, %d density column(s)", (long long)run->data.n_points, (long long)run->data.n, (long long)run->data.n_targets, run->data.columns);
   FMM_TRY(fmm_run_plan(run));
   FMM_TRY(fmm_run_execute(run));
   if (o->verify) FMM_TRY(fmm_run_verify(run));

@@ -25,7 +25,7 @@ static fmm_status name_case(const fmm_case_options *o, fmm_case *c) {
   FMM_TRY(fmm_pair_info_find(o->kernel, &c->pair));
   if (o->targets)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "--targets '%s' goes with a FILE of sources; a generated case is predicted at its own points", o->targets);
-  c->n = c->n_targets = o->points;
+  c->n_points = c->n = c->n_targets = o->points;
   c->columns = 1;
   c->densities_from = o->densities ? o->densities : "unit";
   c->in_phase = c->pair->components == 1 && strcmp(c->densities_from, "signed") != 0;

@@ -109,7 +109,7 @@ static fmm_status draw(plot *p, const fmm_prediction_run *run) {
   char title[512], name[32];
   int rows = FMM_N_PHASES * FMM_N_DEVICES + 2 * predicted->forecast.n_schedules, height = 6 * TITLE + rows * LANE + predicted->forecast.n_schedules * (GAP + LANE);
   const fmm_case_options *o = &run->options.c;
-  snprintf(title, sizeof title, "%s, %lld points of %s, %.2g asked, on %s%s%s", run->data.pair->name, (long long)run->data.n,
+  snprintf(title, sizeof title, "%s, %lld points of %s, %.2g asked, on %s%s%s", run->data.pair->name, (long long)run->data.n_points,
            o->file ? o->file : fmm_cli_choice(FMM_DISTRIBUTIONS, o->generate, name), fmm_case_tolerance(o), cpu->name, gpu->present ? " and " : "",
            gpu->present ? gpu->name : "");
   FMM_TRY(fmm_replace_printf(&p->file,

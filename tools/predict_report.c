@@ -9,9 +9,9 @@ static void print_case(const fmm_prediction_run *run) {
   const fmm_case_options *o = &run->options.c;
   const fmm_device_rates *cpu = &run->predicted.machine.device[FMM_DEVICE_CPU], *gpu = &run->predicted.machine.device[FMM_DEVICE_GPU];
   char name[32];
-  printf("case        %s %s of %lld points (%s)", run->data.pair->name, o->gradient ? "potential and gradient" : "potential", (long long)run->data.n,
+  printf("case        %s %s of %lld points (%s)", run->data.pair->name, o->gradient ? "potential and gradient" : "potential", (long long)run->data.n_points,
          o->file ? o->file : fmm_cli_choice(FMM_DISTRIBUTIONS, o->generate, name));
-  if (run->data.targets) printf(" at %lld targets", (long long)run->data.n_targets);
+  fmm_text_targets(o, &run->data);
   if (run->data.columns > 1) printf(", %d density columns", run->data.columns);
   printf(", relative error %.1e asked\n", fmm_case_tolerance(o));
   printf("machine     %s, %d of %d core%s", cpu->name, run->predicted.threads, run->machine.device[FMM_DEVICE_CPU].units,

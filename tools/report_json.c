@@ -24,7 +24,7 @@ json_t *fmm_json_text(const char *value) {
 
 json_t *fmm_json_case(const fmm_case_options *o, const fmm_case *data) {
   double tolerance = fmm_case_tolerance(o);
-  json_t *c = json_pack("{s:I, s:I, s:i, s:s, s:f, s:f, s:b, s:I}", "points", (json_int_t)data->n, "targets", (json_int_t)data->n_targets,
+  json_t *c = json_pack("{s:I, s:I, s:I, s:i, s:s, s:f, s:f, s:b, s:I}", "points", (json_int_t)data->n_points, "sources", (json_int_t)data->n, "targets", (json_int_t)data->n_targets,
                         "density_columns", data->columns, "kernel", data->pair->name, "digits", -log10(tolerance), "tolerance", tolerance,
                         "gradient", o->gradient, "seed", (json_int_t)o->seed);
   if (o->file) json_object_set_new(c, "file", fmm_json_text(o->file));

@@ -19,3 +19,8 @@ const char *fmm_text_bytes(double bytes, char text[32]) {
   else snprintf(text, 32, "%.0f bytes", bytes);
   return text;
 }
+
+void fmm_text_targets(const fmm_case_options *o, const fmm_case *data) {
+  if (o->targets) printf(" at %lld targets", (long long)data->n_targets);
+  else if (data->targets) printf(", %lld of them with density, the others targets alone", (long long)data->n);
+}

@@ -126,6 +126,34 @@ int fmm_densities_spread(int64_t n, int components, int columns, const double *d
   return 1;
 }
 
+static int has_density(const fmm_case *c, int64_t row) {
+  const int64_t width = (int64_t)c->pair->components * c->columns;
+  for (int64_t k = 0; k < width; k++)
+    if (c->densities[row * width + k] != 0) return 1;
+  return 0;
+}
+
+/* Points without density as targets alone, where they are many. */
+static fmm_status part_sources(fmm_case *c) {
+  const int64_t width = (int64_t)c->pair->components * c->columns, most = c->n / 4;
+  int64_t n = 0;
+  for (int64_t i = 0; i < c->n && n <= most; i++) n += has_density(c, i);
+  if (n == 0 || n > most) return FMM_OK;
+  double *sources = NULL;
+  FMM_TRY(FMM_ALLOCATE(&sources, 3 * n, "points with density"));
+  n = 0;
+  for (int64_t i = 0; i < c->n; i++) {
+    if (!has_density(c, i)) continue;
+    memcpy(sources + 3 * n, c->points + 3 * i, 3 * sizeof *sources);
+    memmove(c->densities + n * width, c->densities + i * width, (size_t)width * sizeof *c->densities);
+    n++;
+  }
+  c->targets = c->points, c->n_targets = c->n;
+  c->points = sources, c->n = n;
+  c->in_phase = 0; /* said of sources that are the targets */
+  return FMM_OK;
+}
+
 static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
   FMM_TRY(fmm_pair_info_find(o->kernel, &c->pair));
   if (c->pair->takes_normals)
@@ -136,7 +164,9 @@ static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
   else if (!c->densities) FMM_TRY(generate_densities(c->densities_from = "unit", o, threads, c));
   c->in_phase = c->pair->components == 1 && !o->targets && fmm_densities_in_phase(c->n, c->points, c->columns, c->densities);
   c->spread = fmm_densities_spread(c->n, c->pair->components, c->columns, c->densities);
-  return read_targets(o, c);
+  c->n_points = c->n;
+  FMM_TRY(read_targets(o, c));
+  return o->targets ? FMM_OK : part_sources(c);
 }
 
 fmm_status fmm_case_load(const fmm_case_options *options, int threads, fmm_case *data) {

@@ -6,10 +6,11 @@
 
 typedef struct fmm_case {
   const fmm_pair_info *pair;
-  int64_t n;
-  double *points;         /* n x 3 */
+  int64_t n_points;       /* of the file, or generated */
+  int64_t n;              /* of them, sources: all, or (fmm_case_load) those with density */
+  double *points;         /* n x 3, the sources */
   int64_t n_targets;      /* n when targets is NULL */
-  double *targets;        /* n_targets x 3; NULL: the points */
+  double *targets;        /* n_targets x 3: a file's, or (fmm_case_load) all points; NULL: the sources */
   int columns;
   double *densities;      /* n x pair->components x columns */
   int in_phase;           /* one component, and fmm_densities_in_phase */
@@ -17,7 +18,8 @@ typedef struct fmm_case {
   const char *densities_from; /* "unit", a file's name; owned by the options */
 } fmm_case;
 
-/* Reads or makes everything. Release with fmm_case_free. */
+/* Reads or makes everything. Where at most a quarter of the points have any density, those are the sources and all are targets: half the time where a tenth have (200,000 uniform points; as long where a
+ * quarter have), and plans then see how far the others are from what makes their field, which Yukawa needs. Release with fmm_case_free. */
 fmm_status fmm_case_load(const fmm_case_options *options, int threads, fmm_case *data);
 void fmm_case_free(fmm_case *data);
 /* Whether FMM_DENSITY_NONNEGATIVE holds of n x columns densities (row by row): none is negative, and in no column do few places (n x 3; NULL: all different) outweigh the rest. */

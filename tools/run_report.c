@@ -12,10 +12,10 @@
 static void print_case(const fmm_run *run) {
   const fmm_case_options *o = &run->options.c;
   char name[32];
-  printf("case        %s %s of %lld points", run->data.pair->name, o->gradient ? "potential and gradient" : "potential", (long long)run->data.n);
+  printf("case        %s %s of %lld points", run->data.pair->name, o->gradient ? "potential and gradient" : "potential", (long long)run->data.n_points);
   if (o->file) printf(" (%s)", o->file);
   else printf(" (%s, seed %lld)", fmm_cli_choice(FMM_DISTRIBUTIONS, o->generate, name), (long long)o->seed);
-  if (run->data.targets) printf(" at %lld targets", (long long)run->data.n_targets);
+  fmm_text_targets(o, &run->data);
   printf(", densities: %s", run->data.densities_from);
   if (run->data.columns > 1) printf(" (%d columns)", run->data.columns);
   printf(", relative error %.1e asked\n", fmm_case_tolerance(o));

@@ -156,6 +156,16 @@ void use_parity(fmm_gpu_plan *p, int block) {
   p->matrix = block ? FMM_MIRRORS * fmm_cuda_parity_matrix(block) : (int64_t)p->m_pad * p->k_pad;
 }
 
+/* With parity: behind the unknowns of the block whose shell field it is. Before tables are made and operators sent, which both ask. */
+void place_shells(fmm_gpu_plan *p, const fmm_operators *o) {
+  for (int k = 0; o && p->block && k < p->equivalents; k++) {
+    int begin, end, chi = 0;
+    fmm_shell_range(o, k, &begin, &end);
+    while (begin >= o->parity.begin[chi + 1]) chi++;
+    p->shell_place[k] = chi * p->block + end - begin;
+  }
+}
+
 void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const fmm_state *s = q->state;
   const fmm_operators *o = s->operators;
@@ -172,6 +182,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->n_orbits = o ? o->shape.n_orbits : 0;
   p->k_pad = (p->n + 15) / 16 * 16, p->m_pad = (p->n + 31) / 32 * 32;
   use_parity(p, o ? fmm_gpu_parity_block(p->info, p->order) : 0);
+  place_shells(p, o);
   p->n_levels = s->tree->n_levels;
   p->n_operator_levels = !o || o->n_levels == 1 ? 1 : p->n_levels;
   p->n_sources = s->tree->sources.n, p->n_targets = s->tree->targets.n;

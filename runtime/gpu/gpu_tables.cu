@@ -302,12 +302,6 @@ fmm_status build_orbits(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_operators
   FMM_TRY(FMM_ALLOCATE(&t->orbit_place, FMM_MIRRORS * p->n_orbits * p->equivalents, "GPU places of orbits"));
   FMM_TRY(FMM_ALLOCATE(&t->pad, FMM_MIRRORS * p->block - p->n, "GPU places between blocks"));
   int16_t *pad = t->pad;
-  for (int k = 0; k < p->equivalents; k++) {
-    int begin, end, chi = 0;
-    fmm_shell_range(o, k, &begin, &end);
-    while (begin >= map->begin[chi + 1]) chi++;
-    p->shell_place[k] = chi * p->block + end - begin;
-  }
   for (int chi = 0; chi < FMM_MIRRORS; chi++)
     for (int k = map->begin[chi + 1] - map->begin[chi]; k < p->block; k++) *pad++ = (int16_t)(chi * p->block + k);
   for (int i = 0; i < p->n_orbits * p->equivalents; i++)

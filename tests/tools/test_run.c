@@ -1,27 +1,12 @@
 /* fmm-run as a process: the report, results in files, every kind of error with its exit code, and that nothing is half-written or lost. */
 #include "command.h"
 #include <dirent.h>
-#include <jansson.h>
 #include <math.h>
 #include "runtime/gpu.h"
 #include "runtime/io/input.h"
+#include "run_report.h"
 
 static const char *driver; /* folder of a driver library that is too old, from argv */
-
-static json_t *report(void) {
-  json_error_t error;
-  json_t *r = json_loads(out, 0, &error);
-  if (!r || !json_is_object(r)) fail_msg("not one JSON object: line %d: %s", error.line, error.text);
-  return r;
-}
-
-/* The number at "a.b" of the report. */
-static double number_at(json_t *r, const char *outer, const char *inner) {
-  json_t *v = json_object_get(r, outer);
-  if (inner) v = json_object_get(v, inner);
-  if (!json_is_number(v)) fail_msg("%s.%s is no number", outer, inner ? inner : "");
-  return json_number_value(v);
-}
 
 static void the_report_has_every_member_of_the_contract(void **state) {
   static const char *const members[] = {"schema_version", "case", "plan", "setup_s", "predicted_s", "evaluation_s", "phases", "error", "memory_bytes", "profile"};
@@ -47,26 +32,6 @@ static void the_report_has_every_member_of_the_contract(void **state) {
   assert_true(number_at(r, "evaluation_s", "min") <= number_at(r, "evaluation_s", "median"));
   assert_true(number_at(r, "error", "relative_l2") <= 1e-4 && number_at(r, "error", "gradient_relative_l2") <= 1e-4); /* the tolerance */
   json_decref(r);
-}
-
-/* Half of the charges in one place, or not: only spread ones are declared to be in phase, for which a lower order serves. */
-static void charges_in_one_place_are_not_in_phase(void **state) {
-  double order[2], error[2];
-  for (int spread = 0; spread < 2; spread++) {
-    FILE *file = fopen("spot.csv", "wb");
-    assert_non_null(file);
-    for (int i = 0; i < 12000; i++) {
-      const int here = i % 2 && !spread;
-      fprintf(file, "%.17g,%.17g,%.17g,1\n", here ? 0 : fmod(i * 0.7548776662466927, 1), here ? 0 : fmod(i * 0.5698402909980532, 1), here ? 0 : fmod(i * 0.4501942, 1));
-    }
-    assert_int_equal(fclose(file), 0);
-    run_well("spot.csv --digits 9 --schedule cpu --verify 12000 --leaf-size 100 --json");
-    json_t *r = report();
-    order[spread] = number_at(r, "plan", "order"), error[spread] = number_at(r, "error", "relative_l2");
-    json_decref(r);
-  }
-  remove("spot.csv");
-  assert_true(order[0] > order[1] && error[0] <= 1e-9 && error[1] <= 1e-9);
 }
 
 static void clusters_below_the_finest_cell_have_a_line_and_an_entry(void **state) {
@@ -130,38 +95,6 @@ static void a_tolerance_that_no_order_keeps_is_no_fault_of_the_plan(void **state
     assert_null(strstr(err, "report"));
     assert_null(strstr(err, "cancel"));
   }
-}
-
-/* Pairs of opposite charges, far away: each quantity is judged by what rounding leaves of it. */
-static void densities_that_cancel_are_named_as_the_cause(void **state) {
-  write_text("pair.csv", "0,0,0,1\n1e-9,0,0,-1\n");
-  write_text("far.csv", "1,0.3,0.2\n0.7,0.8,0.1\n0.3,0.4,0.51\n");
-  run_well("pair.csv --targets far.csv --digits 12 --gradient --verify 3 --json");
-  json_t *r = report();
-  if (number_at(r, "error", "gradient_relative_l2") <= 1e-12) skip(); /* rounded alike in both sums */
-  json_decref(r);
-  assert_non_null(strstr(err, "the densities cancel"));
-  assert_non_null(strstr(err, "in the gradient"));
-  assert_null(strstr(err, "above the tolerance"));
-}
-
-/* One charge among zeros, in the middle of all points, a corner of boxes: not densities of one sign whose fields add up. */
-static void one_charge_among_zeros_keeps_the_tolerance(void **state) {
-  enum { POINTS = 3000 };
-  FILE *file = fopen("lone.csv", "wb");
-  assert_non_null(file);
-  fputs("x,y,z,density\n0,0,0,0\n1,1,1,0\n0.5,0.5,0.5,1\n", file);
-  for (int i = 3; i < POINTS; i++) fprintf(file, "%.17g,%.17g,%.17g,0\n", fmod(i * 0.7548776662466927, 1), fmod(i * 0.5698402909980532, 1), fmod(i * 0.4501942, 1));
-  assert_int_equal(fclose(file), 0);
-  double order[2];
-  for (int spread = 0; spread < 2; spread++) {
-    run_well(spread ? "lone.csv --digits 9 --leaf-size 40 --verify 3000 --json --densities unit" : "lone.csv --digits 9 --leaf-size 40 --verify 3000 --json");
-    json_t *r = report();
-    order[spread] = number_at(r, "plan", "order");
-    if (!(number_at(r, "error", "relative_l2") <= 1e-9)) fail_msg("error %g", number_at(r, "error", "relative_l2")); /* the tolerance */
-    json_decref(r);
-  }
-  assert_true(order[0] > order[1]);
 }
 
 static void help_and_version_end_well(void **state) {
@@ -416,14 +349,12 @@ int main(int argc, char **argv) {
   if (argc != 4) return fprintf(stderr, "usage: test_run FMM-RUN DATA-FOLDER OLD-DRIVER-FOLDER\n"), 1;
   command_path = realpath(argv[1], NULL), data = argv[2], driver = argv[3];
   if (!command_path) return perror(argv[1]), 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract), cmocka_unit_test(charges_in_one_place_are_not_in_phase),
-      cmocka_unit_test(clusters_below_the_finest_cell_have_a_line_and_an_entry),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract),
+                                     cmocka_unit_test(clusters_below_the_finest_cell_have_a_line_and_an_entry),
                                      cmocka_unit_test(json_stays_one_object_whatever_else_is_asked),
                                      cmocka_unit_test(quiet_says_nothing_and_the_text_report_names_all_phases),
                                      cmocka_unit_test(a_missed_tolerance_is_put_down_to_what_was_asked),
                                      cmocka_unit_test(a_tolerance_that_no_order_keeps_is_no_fault_of_the_plan),
-                                     cmocka_unit_test(densities_that_cancel_are_named_as_the_cause),
-                                     cmocka_unit_test(one_charge_among_zeros_keeps_the_tolerance),
                                      cmocka_unit_test(help_and_version_end_well),
                                      cmocka_unit_test(results_are_rows_of_potential_and_gradient_in_input_order),
                                      cmocka_unit_test(columns_kernels_and_parameters_reach_the_library),
