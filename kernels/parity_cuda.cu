@@ -131,7 +131,7 @@ template <int K>
 __device__ __forceinline__ void load_children(const fmm_cuda_parity &p, const eight &child, int part, int i, double (&v)[8], double (&u)[8]) {
 #pragma unroll
   for (int o = 0; o < 8; o++) {
-    const double2 value = child.v[o] < 0 ? make_double2(0, 0) : __ldg((const double2 *)(p.d_kept + place_of(p, column{child.v[o], part}, BLOCKS * K) + i));
+    const double2 value = child.v[o] < 0 ? make_double2(0, 0) : __ldcs((const double2 *)(p.d_kept + place_of(p, column{child.v[o], part}, BLOCKS * K) + i));
     v[o] = value.x, u[o] = value.y;
   }
 }
@@ -239,7 +239,8 @@ __global__ void __launch_bounds__(THREADS, blocks_a_multiprocessor(K)) split(con
       butterflies(v), butterflies(u);
 #pragma unroll
       for (int o = 0; o < 8; o++)
-        if (child[s].v[o] >= 0) *(double2 *)(p.d_kept + place_of(p, column{child[s].v[o], c[s].part}, ALL) + mine.chi * K + 8 * m + 2 * t) = make_double2(v[o], u[o]);
+        if (child[s].v[o] >= 0) /* eight times what was read, and not read before the next level: the first to leave the caches */
+          __stcs((double2 *)(p.d_kept + place_of(p, column{child[s].v[o], c[s].part}, ALL) + mine.chi * K + 8 * m + 2 * t), make_double2(v[o], u[o]));
     }
   }
 }

@@ -30,8 +30,9 @@ __device__ __forceinline__ double unit_of(const transform &a, int inverse) { ret
 
 __device__ __forceinline__ double2 widen(double2 v) { return v; }
 __device__ __forceinline__ double2 widen(float2 v) { return make_double2(v.x, v.y); }
-__device__ __forceinline__ void keep(double2 *to, double2 v) { *to = v; }
-__device__ __forceinline__ void keep(float2 *to, double2 v) { *to = make_float2((float)v.x, (float)v.y); }
+/* Spectra are read when all of them are written, which are more than the caches hold: the first to leave them. */
+__device__ __forceinline__ void keep(double2 *to, double2 v) { __stcs(to, v); }
+__device__ __forceinline__ void keep(float2 *to, double2 v) { __stcs(to, make_float2((float)v.x, (float)v.y)); }
 
 /* Whether a child shares a sector of 32 bytes of the spectra with one that exists: the others are never written nor read (and stay zero). `existing`:
  * bit c for child c. */
