@@ -25,6 +25,7 @@ void fmm_shell_parts(const fmm_operators *o, const fmm_level_operators *set, con
 }
 
 void fmm_shell_add(double decay2, const double center[3], double part, int gradient, int64_t n, const double *x, const double *y, const double *z, double *value, int64_t value_stride) {
+  if (part == 0) return; /* of boxes that keep none, where the series may not hold */
   if (decay2 == 0) {
     for (int64_t i = 0; i < n; i++) value[i] += part;
     return;
@@ -50,7 +51,7 @@ static int list_fields(const fmm_operators *o, field list[MOST_FIELDS]) {
   for (int k = 0; k < nc; k++) list[n++] = (field){k, -1};
   for (int k = 0; k < nc; k++)
     for (int a = 0; a < 3; a++)
-      if (nc == 1 || a != k || k < 2) list[n++] = (field){k, a};
+      if (nc == 1 || a != k || k + 1 < nc) list[n++] = (field){k, a};
   return n;
 }
 

@@ -6,7 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { FEW_POINTS = 1 << 13 }; /* one leaf of more is never the best, and trees of fewer are tuned in milliseconds */
+/* One leaf of more is never the best, and trees of fewer are tuned in milliseconds: of so many points that are their own targets, or as many pairs of others. (200 sources and 20,000 targets 35 lengths apart, Yukawa: no order
+ * is enough, which took 9 s to know, and direct sums take 5 ms.) */
+static const double few_pairs = 1 << 26;
 
 typedef struct box { double low[3], high[3]; } box;
 
@@ -84,7 +86,7 @@ static const double points_on_curve = 1e4, plane_margin = 1.5;
 void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
                           const double *sources, int64_t n_targets, const double *targets, int threads) {
   *search = (fmm_order_search){.options = options, .pair = pair, .half_width = 1, .margin = targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN,
-                               .n_points = n_sources > n_targets ? n_sources : n_targets, .threads = threads, .kind = options->density_sign, .expected_error = NAN};
+                               .n_points = n_sources > n_targets ? n_sources : n_targets, .pairs = (double)n_sources * (double)(targets ? n_targets : n_sources), .threads = threads, .kind = options->density_sign, .expected_error = NAN};
   memcpy(search->params, params, sizeof search->params);
   search->cancels = targets && (options->density_sign == FMM_DENSITY_SIGNED || options->gradient); /* inside a shell of one sign gradients cancel */
   if (!pair->info->has_degree) measure_lengths(search, n_sources, sources, targets ? n_targets : 0, targets);
@@ -100,7 +102,7 @@ void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, 
 fmm_status fmm_order_first(fmm_order_search *s, int *order) {
   const fmm_options *o = s->options;
   if (o->order) return *order = o->order, s->settled = 1, FMM_OK;
-  if (s->n_points > FEW_POINTS) return fmm_order_settle(s, order);
+  if (s->pairs > few_pairs) return fmm_order_settle(s, order);
   return fmm_order_bound(s->pair, s->params, o->tolerance / s->margin, s->kind, o->gradient, s->half_width, s->threads, order);
 }
 

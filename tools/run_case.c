@@ -8,6 +8,7 @@
 #include "runtime/generate.h"
 #include "runtime/io/input.h"
 #include "runtime/memory.h"
+#include "runtime/regular_points.h"
 
 static fmm_status generate_points(const fmm_case_options *o, int threads, fmm_case *c) {
   char name[32];
@@ -134,11 +135,11 @@ static int has_density(const fmm_case *c, int64_t row) {
 }
 
 /* Points without density as targets alone, where they are many. */
-static fmm_status part_sources(fmm_case *c) {
-  const int64_t width = (int64_t)c->pair->components * c->columns, most = c->n / 4;
+static fmm_status part_sources(fmm_case *c, int threads) {
+  const int64_t width = (int64_t)c->pair->components * c->columns, most = c->n / 5;
   int64_t n = 0;
   for (int64_t i = 0; i < c->n && n <= most; i++) n += has_density(c, i);
-  if (n == 0 || n > most) return FMM_OK;
+  if (n == 0 || n > most || fmm_points_regularity(c->n, c->points, threads) != FMM_POINTS_IRREGULAR) return FMM_OK;
   double *sources = NULL;
   FMM_TRY(FMM_ALLOCATE(&sources, 3 * n, "points with density"));
   n = 0;
@@ -166,7 +167,7 @@ static fmm_status load(const fmm_case_options *o, int threads, fmm_case *c) {
   c->spread = fmm_densities_spread(c->n, c->pair->components, c->columns, c->densities);
   c->n_points = c->n;
   FMM_TRY(read_targets(o, c));
-  return o->targets ? FMM_OK : part_sources(c);
+  return o->targets ? FMM_OK : part_sources(c, threads);
 }
 
 fmm_status fmm_case_load(const fmm_case_options *options, int threads, fmm_case *data) {

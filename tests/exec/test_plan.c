@@ -339,6 +339,24 @@ static void no_order_is_sought_without_a_far_field(void **state) {
   fmm_plan_destroy(&plan);
 }
 
+/* Many lengths away from the few sources no order is enough, which it took 9 s to know; direct sums of so few pairs are known to be the fastest first. */
+static void no_order_is_sought_where_pairs_are_few(void **state) {
+  enum { SOURCES = 200, TARGETS = 20000 };
+  static double sources[3 * SOURCES], targets[3 * TARGETS];
+  fmm_plan_info info = {.struct_size = sizeof info};
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  o.kernel = "yukawa", o.gradient = 1, o.n_params = 1, o.params[0] = (fmm_param){"lambda", 1000};
+  assert_ok(fmm_generate_points("uniform", SOURCES, 3, sources, 2));
+  assert_ok(fmm_generate_points("uniform", TARGETS, 4, targets, 2));
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, SOURCES, sources, NULL, TARGETS, targets));
+  assert_ok(fmm_plan_get_info(plan, &info));
+  assert_int_equal(info.order, 0);
+  assert_true(isnan(info.expected_error));
+  fmm_plan_destroy(&plan);
+}
+
 static void execute_allocates_nothing(void **state) {
   static double density[N], p[N];
   fmm_options o = defaults(1e-6);
@@ -407,7 +425,7 @@ int main(void) {
       cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(direct_sums_refuse_what_an_execution_refuses), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads), cmocka_unit_test(the_prediction_is_for_the_threads_that_are_taken),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
-      cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(impossible_numbers_of_points_are_refused_before_any_is_read),
+      cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(no_order_is_sought_where_pairs_are_few), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(impossible_numbers_of_points_are_refused_before_any_is_read),
                                      cmocka_unit_test(options_out_of_range_are_refused_with_their_value), cmocka_unit_test(arrays_on_a_device_that_is_not_there_are_refused_by_name)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
