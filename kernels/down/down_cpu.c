@@ -4,7 +4,6 @@
  * equivalent densities. Blocks of FMM_LANES boxes as in up. Reference: Ying, Biros, Zorin 2004, section 3.2. */
 #include "kernels/level_blocks.h"
 #include "kernels/pair/pair_sums.h"
-#include "kernels/shell_field.h"
 
 static void split_parents(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
   const fmm_state *state = t->state;
@@ -30,9 +29,11 @@ static void invert_leaves(const fmm_level_worker *t, const fmm_level_operators *
 static void add_shells(const fmm_state *state, const fmm_level_worker *t, int32_t box, const double center[3], const fmm_pair_targets *targets) {
   const int nc = state->operators->parity.n_components, outputs = state->gradient ? 4 : 1;
   for (int c = 0; c < state->n_columns; c++)
-    for (int k = 0; k < nc; k++)
-      fmm_shell_add(state->operators->shell_decay2, center, t->w->shells[((int64_t)box * state->n_columns + c) * nc + k], state->gradient, targets->n, targets->x, targets->y, targets->z,
-                    targets->value + k * outputs * targets->value_stride + c * targets->column_stride, targets->value_stride);
+    for (int k = 0; k < nc; k++) {
+      fmm_pair_targets plane = *targets;
+      plane.value += k * outputs * targets->value_stride + c * targets->column_stride;
+      fmm_pair_sum_add_shell(&plane, center, state->operators->shell_decay2, t->w->shells[((int64_t)box * state->n_columns + c) * nc + k], state->gradient);
+    }
 }
 
 static void sum_leaf(const fmm_level_worker *t, const fmm_pair_sum *sum, int32_t box) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/pair/pair_simd.h"
+#include "kernels/pair/shell.h"
 #include "kernels/pair/vector.h"
 #include "kernels/pair/float_vectors.h"
 
@@ -178,6 +179,25 @@ static void from_origin(int64_t n, const double *const in[3], const double origi
   }
 }
 
+/* fmm_shell_add. Values and derivatives are different planes. */
+static void add_shell(int64_t n, const double *const at[3], const double center[3], double decay2, double part, int gradient, double *value, int64_t value_stride) {
+  const double *x = at[0], *y = at[1], *z = at[2], middle[3] = {center[0], center[1], center[2]};
+  double *to_x = value + value_stride, *to_y = value + 2 * value_stride, *to_z = value + 3 * value_stride;
+  for (int64_t i = 0; i < n && decay2 == 0; i++) value[i] += part;
+  if (decay2 == 0) return;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) {
+    const double dx = x[i] - middle[0], dy = y[i] - middle[1], dz = z[i] - middle[2];
+    value[i] += part * fmm_shell_value(decay2 * (dx * dx + dy * dy + dz * dz));
+  }
+  if (!gradient) return;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) {
+    const double dx = x[i] - middle[0], dy = y[i] - middle[1], dz = z[i] - middle[2], slope = 2 * decay2 * part * fmm_shell_slope(decay2 * (dx * dx + dy * dy + dz * dz));
+    to_x[i] += slope * dx, to_y[i] += slope * dy, to_z[i] += slope * dz;
+  }
+}
+
 #define TABLE_(suffix) fmm_pair_arrays_##suffix
 #define TABLE(suffix) TABLE_(suffix)
-const fmm_pair_array_kernels TABLE(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_shifted, to_float, place, place_floats, rescale, widen, all_finite, least, add, clear, near_pairs, from_origin};
+const fmm_pair_array_kernels TABLE(FMM_SIMD_SUFFIX) = {to_quanta, to_floats, to_shifted, to_float, place, place_floats, rescale, widen, all_finite, least, add, clear, near_pairs, from_origin, add_shell};

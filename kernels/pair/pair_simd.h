@@ -73,6 +73,7 @@ typedef struct fmm_pair_array_kernels {
   void (*clear)(int64_t n, double *out);
   int (*near_pairs)(const fmm_pair_call *call, float limit, fmm_pair_indices pair[FMM_PAIR_MOST_NEAR]);
   void (*from_origin)(int64_t n, const double *const in[3], const double origin[3], double factor, double *const out[3], double *square);
+  void (*shell)(int64_t n, const double *const at[3], const double center[3], double decay2, double part, int gradient, double *value, int64_t value_stride);
 } fmm_pair_array_kernels;
 extern const fmm_pair_array_kernels fmm_pair_arrays_plain, fmm_pair_arrays_avx2, fmm_pair_arrays_avx512;
 

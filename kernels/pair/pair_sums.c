@@ -145,3 +145,8 @@ void fmm_surface_planes(int n, const double *surface, const double center[3], do
     z[i] = center[2] + radius * surface[3 * i + 2];
   }
 }
+
+void fmm_pair_sum_add_shell(const fmm_pair_targets *targets, const double center[3], double decay2, double part, int gradient) {
+  const double *const at[3] = {targets->x, targets->y, targets->z};
+  if (part != 0) fmm_pair_arrays()->shell(targets->n, at, center, decay2, part, gradient, targets->value, targets->value_stride);
+}

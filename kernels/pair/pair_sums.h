@@ -126,6 +126,9 @@ void fmm_pair_sum_from_lattices(const fmm_pair_sum *sum, const fmm_pair_targets 
 void fmm_pair_sum_onto_lattice(const fmm_pair_sum *sum, const fmm_pair_lattice *lattice, double *value, int64_t value_stride, int64_t column_stride,
                                int64_t n_ranges, const fmm_pair_sources *ranges);
 
+/* fmm_shell_add (kernels/shell_field.h) in vector code, to the targets' first plane of values and, with gradient, the three that follow. */
+void fmm_pair_sum_add_shell(const fmm_pair_targets *targets, const double center[3], double decay2, double part, int gradient);
+
 /* Planes of a surface's points: x[i] = center[0] + radius * surface[3 i], ... (surface: n x 3, on the cube [-1,1]^3). */
 void fmm_surface_planes(int n, const double *surface, const double center[3], double radius, double *x, double *y, double *z);
 #endif
