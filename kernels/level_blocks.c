@@ -2,7 +2,6 @@
 #include "kernels/level_blocks.h"
 
 #include <omp.h>
-#include <string.h>
 
 #include "kernels/shell_field.h"
 

@@ -6,8 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-/* One leaf of more is never the best, and trees of fewer are tuned in milliseconds: of so many points that are their own targets, or as many pairs of others. (200 sources and 20,000 targets 35 lengths apart, Yukawa: no order
- * is enough, which took 9 s to know, and direct sums take 5 ms.) */
+enum { FEW_POINTS = 1 << 13 }; /* one leaf of more is never the best, and trees of fewer are tuned in milliseconds */
+
+/* High orders of kernels without a degree take seconds to find, as targets apart from all sources need, if any is enough, and direct sums of so few pairs hundredths of one: there the bound comes first too. (200
+ * sources and 20,000 targets, Yukawa with gradient, 1000 lengths a side, 6 digits: 5 s to know that none is, direct sums take 3 to 9 ms.) */
 static const double few_pairs = 1 << 26;
 
 typedef struct box { double low[3], high[3]; } box;
@@ -76,6 +78,7 @@ static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double
   }
   if (s->n_points > 0) s->steps = fmax(lengths, decay * farthest_source(n_sources, targets != NULL));
   s->margin *= exp(a_length * lengths);
+  s->apart = lengths;
   s->cancels |= lengths > 1;
 }
 
@@ -102,7 +105,7 @@ void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, 
 fmm_status fmm_order_first(fmm_order_search *s, int *order) {
   const fmm_options *o = s->options;
   if (o->order) return *order = o->order, s->settled = 1, FMM_OK;
-  if (s->pairs > few_pairs) return fmm_order_settle(s, order);
+  if (s->n_points > FEW_POINTS && !(s->apart > 1 && s->pairs <= few_pairs)) return fmm_order_settle(s, order);
   return fmm_order_bound(s->pair, s->params, o->tolerance / s->margin, s->kind, o->gradient, s->half_width, s->threads, order);
 }
 

@@ -1,5 +1,5 @@
 /* The order of a case: the caller's, or the smallest that is expected to keep the tolerance. Measuring orders takes seconds at many digits, and
- * a case without a far field needs none; so where pairs are few a bound comes first, and the search only when a far field is there. */
+ * a case without a far field needs none; so where points are few, or pairs are and targets lie apart from all sources, a bound comes first, and the search only when a far field is there. */
 #ifndef FMM_CHOOSE_ORDER_H
 #define FMM_CHOOSE_ORDER_H
 #include "kernels/operators.h"
@@ -15,6 +15,7 @@ typedef struct fmm_order_search {
   double params[FMM_MAX_PARAMS], half_width, margin;
   int64_t n_points;
   double pairs;           /* of sources with targets */
+  double apart;           /* targets' least distance from their nearest sources, as a multiple of the length within which values die away; 0: they do not, or are the sources */
   double steps;           /* targets' distances from the nearest sources, where points are spread evenly, as multiples of the length within which values die away; 0: they do not */
   int kind;               /* of densities, as fmm_order_for_tolerance takes it */
   int cancels;            /* densities of both signs at targets of their own or on points as regular as a lattice, gradients at targets of their own, or targets apart from all sources of values that die away: results may be far smaller than what they are sums of */
