@@ -67,9 +67,10 @@ static double device_spectra(const fmm_counts *c, const fmm_pair_info *pair, dou
 }
 
 /* Whether sums from surfaces onto points are those of lattices (kernels/pair/pair_lattice_cuda.cu), whose lanes have two targets and a record each. */
-static int from_lattices(const fmm_counts *c, const fmm_pair_info *pair, fmm_precision precision) {
-  return fmm_pair_lattice_on_gpu(pair, c->order, c->gradient, c->n_columns, c->third_order) && (precision == FMM_PRECISION_DOUBLE || c->order > FMM_MOST_ORDER_OF_CHEAP_SUMS);
+static int on_lattices(const fmm_counts *c, const fmm_pair_info *pair, int gradient, fmm_precision precision) {
+  return fmm_pair_lattice_on_gpu(pair, c->order, gradient, c->n_columns, c->third_order) && (precision == FMM_PRECISION_DOUBLE || c->order > FMM_MOST_ORDER_OF_CHEAP_SUMS);
 }
+static int from_lattices(const fmm_counts *c, const fmm_pair_info *pair, fmm_precision precision) { return on_lattices(c, pair, c->gradient, precision); }
 
 enum { UNIT_RECORD = 16 };
 
@@ -85,9 +86,16 @@ static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, con
   return parts * (8 * targets * values + units + RECORD);
 }
 
+/* P2M or L2P in one launch with the leaves' products (kernels/leaves_cuda.h), which then have no check potentials, or equivalent densities, in memory. */
+static int leaves_in_one(const fmm_counts *c, const fmm_pair_info *pair, int gradient, const fmm_precision precision[FMM_N_PHASES], fmm_phase phase) {
+  enum { SHARED = 8 * 132 /* so many leaves share their products on an H200 */ };
+  const int beside_u = precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE && c->n_columns == 1 && !c->gradient && !(c->total[FMM_PHASE_WLIST].entries > 0);
+  return c->n_leaves > SHARED && (phase != FMM_PHASE_UP || (c->order <= FMM_LEAVES_MOST_ORDER && c->n_leaves >= FMM_LATTICE_MANY_ROWS)) && !beside_u && on_lattices(c, pair, gradient, precision[phase]);
+}
+
 /* L2P's lanes; half of the leaves have an odd number of targets. */
 static double device_units(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
-  if (!(gpu[FMM_PHASE_DOWN] > 0) || !from_lattices(c, pair, precision[FMM_PHASE_DOWN])) return 0;
+  if (!(gpu[FMM_PHASE_DOWN] > 0) || !from_lattices(c, pair, precision[FMM_PHASE_DOWN]) || leaves_in_one(c, pair, c->gradient, precision, FMM_PHASE_DOWN)) return 0;
   return UNIT_RECORD * ((double)c->n_targets / FMM_LATTICE_TARGETS + 0.5 * (double)c->n_leaves / FMM_LATTICE_TARGETS);
 }
 
@@ -137,7 +145,9 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
   if (!has_far_field(c) || !(far > 0)) return bytes;
   const double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns, kept = 8.0 * FMM_MIRRORS * fmm_gpu_parity_block(pair, c->order) * c->n_columns;
   const int dense = !(kept > 0), up = gpu[FMM_PHASE_UP] > 0, down = gpu[FMM_PHASE_DOWN] > 0;
-  bytes += (double)c->n_boxes * ((2 + (2 + dense) * down) * box_bytes + kept + 8.0 * pair->equivalent_components * c->n_columns * down) + (1 + dense) * up * (double)c->n_leaves * box_bytes; /* expansions; regrouped ones; check potentials, coefficients */
+  const int check = up && !(kept > 0 && leaves_in_one(c, pair, 0, precision, FMM_PHASE_UP)), equivalent = down && !(kept > 0 && leaves_in_one(c, pair, c->gradient, precision, FMM_PHASE_DOWN));
+  const double expansions = (2 + (1 + dense) * down + equivalent) * box_bytes, shells = 8.0 * pair->equivalent_components * c->n_columns * equivalent;
+  bytes += (double)c->n_boxes * (expansions + kept + shells) + (1 + dense) * check * (double)c->n_leaves * box_bytes; /* kept: regrouped ones; check potentials, coefficients */
   bytes += device_w_parts(c, pair, precision, gpu) + device_units(c, pair, precision, gpu);
   if (gpu[FMM_PHASE_VLIST] > 0) bytes += device_spectra(c, pair, complex_bytes, planes);
   return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);

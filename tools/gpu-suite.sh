@@ -23,13 +23,14 @@ fi
 export OMP_WAIT_POLICY=passive
 build=$work/build
 cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_pair_apart tests/test_far_phases tests/test_list_phases tests/test_allocation" # for hosts with AVX-512
+programs="tests/test_gpu_phases tests/test_gpu_levels tests/test_gpu_plan tests/test_gpu_arrays $cpu_tests tools/bench-gpu tools/bench-cpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate"
 start=$(date +%s)
 if [ -n "${BUILD:-}" ]; then
   build=$(cd "$BUILD" && pwd) || exit 1 # ready: with the programs below
-  for t in tests/test_gpu_phases tests/test_gpu_plan tests/test_gpu_arrays $cpu_tests tools/bench-gpu tools/bench-cpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; do
+  for t in $programs; do
     [ -x "$build/$t" ] || { echo "gpu-suite: $build/$t cannot be run; build it, or leave BUILD out"; exit 1; }
   done
-elif ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" tests/test_gpu_phases tests/test_gpu_plan tests/test_gpu_arrays $cpu_tests tools/bench-gpu tools/bench-cpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate; } >"$out/build.log" 2>&1; then
+elif ! { $meson setup "$build" -Dcuda=enabled -Dgpu_arch=90 && ninja -C "$build" $programs; } >"$out/build.log" 2>&1; then
   tail -40 "$out/build.log"
   echo "gpu-suite: the build failed"
   exit 1
@@ -106,6 +107,7 @@ n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed kernel=stokes
 n=600 leaf=12 order=4 dist=ellipsoid kernel=stokes
 n=400 leaf=8 order=6 columns=24
 n=9000 leaf=2 order=3 columns=3
+n=5000 leaf=1 order=6
 n=3000 leaf=40 order=5 dist=ellipsoid
 n=4000 leaf=700
 n=300 leaf=4 order=11
@@ -113,6 +115,7 @@ n=200 leaf=3 order=13 gradient=1
 n=600 leaf=12 order=4 dist=ellipsoid kernel=yukawa gradient=1
 CASES
 later test_gpu_phases "$build/tests/test_gpu_phases"
+later test_gpu_levels "$build/tests/test_gpu_levels"
 for t in $cpu_tests; do later "${t#tests/}" "$build/$t"; done
 if [ "$mode" != quick ]; then
   for tool in $tools; do
@@ -127,6 +130,8 @@ fi
 wait
 shown="tests/test_gpu_phases"
 block "Phases against their references" earlier test_gpu_phases
+shown="tests/test_gpu_levels"
+block "Up and down of few and of many leaves" earlier test_gpu_levels
 shown=
 block "Schedules through the plan" "$build/tests/test_gpu_plan"
 block "The caller's arrays" "$build/tests/test_gpu_arrays"

@@ -49,7 +49,8 @@ static fmm_status blocks(fmm_gpu_plan *p, const fmm_cuda_batch *batch, int paren
   const int shared = fmm_cuda_parity_is_shared(&m);
   if (parents) m.d_child = p->d_child + 8 * (p->n_up_columns + batch->begin - p->down_batch[0].begin), m.d_kept = p->d_kept;
   else m.d_out = p->d_down_equivalent, m.d_scale = p->d_degree_in, m.d_kept = shared ? p->d_kept : NULL, m.d_shell = p->d_shell; /* nobody inherits of leaves */
-  CUDA_TRY(fmm_cuda_parity_run(parents ? FMM_PARITY_SPLIT : FMM_PARITY_INVERT, &m, stream));
+  if (!parents && fmm_cuda_down_leaves_serve(p)) CUDA_TRY(fmm_cuda_down_leaves_run(p, &m, stream));
+  else CUDA_TRY(fmm_cuda_parity_run(parents ? FMM_PARITY_SPLIT : FMM_PARITY_INVERT, &m, stream));
   if (parents || !shared) return FMM_OK;
   CUDA_TRY(fmm_cuda_parity_run(FMM_PARITY_SPREAD, &m, stream));
   return FMM_OK;
@@ -72,5 +73,5 @@ static fmm_status all_dense(fmm_gpu_plan *p, cudaStream_t stream) {
 
 fmm_status fmm_down_cuda(fmm_gpu_plan *p, cudaStream_t stream) {
   FMM_TRY(p->block ? all_blocks(p, stream) : all_dense(p, stream));
-  return fmm_cuda_sum_run(p, FMM_SUM_L2P, 0, p->sums[FMM_SUM_L2P].n_rows, stream);
+  return fmm_cuda_down_leaves_serve(p) ? FMM_OK : fmm_cuda_sum_run(p, FMM_SUM_L2P, 0, p->sums[FMM_SUM_L2P].n_rows, stream);
 }

@@ -99,9 +99,10 @@ __device__ __forceinline__ void stage_source(const job &a, Real *to, const fmm_c
 
 /* A shell field's value (which 0) or derivative at one of the box's points. */
 __device__ __forceinline__ double shell_at(const job &a, const fmm_cuda_tile &tile, int target, int64_t part, int which) {
+  if (which && a.shell_decay2 == 0) return 0; /* a constant's */
   const double strength = a.shell[part] * a.degree[tile.box];
   double d[3], z = 0;
-  if (a.shell_decay2 == 0 || strength == 0) return which ? 0 : strength; /* a constant; none of boxes that the kernel dies away in, where the series do not hold */
+  if (a.shell_decay2 == 0 || strength == 0) return strength; /* none of boxes that the kernel dies away in, where the series do not hold */
   for (int k = 0; k < 3; k++) d[k] = a.target[k][tile.target_begin + target] - a.center[k][tile.box], z += d[k] * d[k];
   z *= a.shell_decay2;
   return which ? 2 * a.shell_decay2 * strength * fmm_shell_slope(z) * d[which - 1] : strength * fmm_shell_value(z);
@@ -325,12 +326,14 @@ extern "C" cudaError_t FMM_JOIN(fmm_cuda_pair_, FMM_CUDA_PAIR)(const fmm_cuda_pa
   const fmm_cuda_sums *sums = &p->sums[j->sum];
   job a = job_of(j);
   int gradient = p->gradient && j->sum != FMM_SUM_P2M && j->sum != FMM_SUM_X;
-  fmm_cuda_pair_job in_double = *j;
-  in_double.stream = j->tight_stream;
-  if (sums->single) a.precise = sums->n_precise ? 1 : -1;
   if ((!sums->single || sums->n_precise) && j->tight_stream) {
-    if (fmm_pair_newton_on_gpu(p->tolerance) && (j->sum == FMM_SUM_U || p->order <= MOST_ORDER_OF_NEWTON)) launch<newton>(&in_double, a, gradient);
-    else launch<third>(&in_double, a, gradient);
+    fmm_cuda_pair_job in_double = *j;
+    job precise = a;
+    in_double.stream = j->tight_stream;
+    if (sums->single) precise.precise = 1;
+    if (sums->single && sums->d_precise && j->tile_end - j->tile_begin == sums->n_tiles) precise.order = sums->d_precise, in_double.tile_end = sums->n_precise; /* a block for each, not for all tiles */
+    if (fmm_pair_newton_on_gpu(p->tolerance) && (j->sum == FMM_SUM_U || p->order <= MOST_ORDER_OF_NEWTON)) launch<newton>(&in_double, precise, gradient);
+    else launch<third>(&in_double, precise, gradient);
   }
   if (sums->n_precise) a.precise = 0;
   if (sums->single && j->takers)

@@ -1,7 +1,6 @@
 /* Sums between points and surfaces on the GPU for the kernel 1/r in double: a surface is a lattice, so a squared distance is one of P squares an axis, summed,
  * and along a row of the surface a pair costs one addition where there were three subtractions and three multiplications (as kernels/pair/pair_kernel_lattice.h).
- *   onto surfaces (P2M, X): a warp sums onto one surface. Each lane has a run of up to RUN surface points that share two coordinates, or several runs
- *     (fmm_cuda_lattice_runs); for 32 sources at a time, a lane each, the 3 P squares come to shared memory. Where rows are few or long, four warps share a row's sources evenly.
+ *   onto surfaces (P2M, X; onto_surface_cuda.h): a warp sums onto one surface. Where rows are few or long, four warps share a row's sources evenly.
  *   from surfaces (L2P, W): each lane has TARGETS points of one leaf and sums over all of the surface, row by row: squares along the row in registers,
  *     densities in shared memory, where the warp copies those of all its lanes' boxes at once (of more than SURFACES boxes the rest are read where they are). Lanes follow
  *     one another through all leaves, so that none is left over but at the very end; what each does is one record, so that nothing is looked up by way of something else.
@@ -10,33 +9,18 @@
 #include <cuda_pipeline.h>
 #include <stdlib.h>
 
-#include "kernels/pair/root_cuda.h"
-#include "runtime/gpu/gpu_cuda.h"
+#include "kernels/pair/from_surface_cuda.h"
+#include "kernels/pair/onto_surface_cuda.h"
 
 namespace {
 enum { WARPS = 4, THREADS = 32 * WARPS, TARGETS = FMM_LATTICE_TARGETS, SURFACES = 3 /* of a warp in shared memory */ };
-constexpr unsigned ALL = 0xffffffffu, WHOLE = 0xffffffffu;
-
-constexpr int run_of(int order) { return order == 3 ? 2 : order == 6 ? 5 : 4; }
-/* Runs a lane, and lanes that have runs of their own; the others repeat them for every other source. */
-constexpr int runs_of(int order) { return order == 8 ? 3 : order == 7 ? 2 : 1; }
-constexpr int lanes_of(int order) { return order <= 4 ? 16 : 32; }
-
-template <int P>
-struct lattice {
-  static constexpr int RUN = run_of(P), RUNS = runs_of(P), LANES = lanes_of(P), POINTS = 6 * (P - 1) * (P - 1) + 2;
-  static constexpr int AXIS = (P + 1) / 2 * 2, DENSITY = 3 * AXIS; /* squares by axis, then the density */
-  static constexpr int PITCH = (DENSITY + 2) / 2 % 2 ? DENSITY + 2 : DENSITY + 4; /* an odd number of pairs: no bank conflicts */
-  static constexpr double STEP = 2.0 / (P - 1);
-};
+constexpr unsigned ALL = ALL_LANES, WHOLE = 0xffffffffu;
 
 struct job {
-  const fmm_cuda_tile *tile;
+  onto_job onto;
   const int32_t *order, *box;
   const fmm_cuda_unit *unit;
-  const fmm_cuda_range *range;
-  const fmm_cuda_run *run;
-  const double *point[3], *density, *center[3], *half, *equivalent; /* point: sources, or targets */
+  const double *point[3], *center[3], *half, *equivalent; /* from surfaces; point: targets */
   const double *shell, *degree; /* (L2P) shell fields by box, to be multiplied by this; NULL: none */
   double radius, *out, *partial;
   int64_t tiles, first, unit_begin, unit_stop; /* first: that a warp takes alone */
@@ -44,102 +28,23 @@ struct job {
   int add;
 };
 
-/* A source's squares and density. */
-template <int P>
-__device__ __forceinline__ void stage(double *to, const double (&at)[3], double radius, double density) {
-  typedef lattice<P> S;
-#pragma unroll
-  for (int k = 0; k < 3; k++)
-#pragma unroll
-    for (int i = 0; i < S::AXIS; i += 2) {
-      double a = fma(-radius, -1 + i * S::STEP, at[k]), b = fma(-radius, -1 + (i + 1) * S::STEP, at[k]);
-      *(double2 *)(to + k * S::AXIS + i) = make_double2(a * a, b * b);
-    }
-  to[S::DENSITY] = density;
-}
-
-template <int P>
-__device__ __forceinline__ void add_source(const double *from, const int (&a)[lattice<P>::RUNS], const int (&b)[lattice<P>::RUNS], const int (&begin)[lattice<P>::RUNS],
-                                           double (&sum)[lattice<P>::RUNS][lattice<P>::RUN]) {
-  typedef lattice<P> S;
-  double density = from[S::DENSITY];
-#pragma unroll
-  for (int u = 0; u < S::RUNS; u++) {
-    double rest = from[a[u]] + from[b[u]], along[S::RUN];
-#pragma unroll
-    for (int i = 0; i < S::RUN - 1; i += 2) {
-      double2 v = *(const double2 *)(from + begin[u] + i);
-      along[i] = v.x, along[i + 1] = v.y;
-    }
-    if (S::RUN % 2) along[S::RUN - 1] = from[begin[u] + S::RUN - 1];
-#pragma unroll
-    for (int i = 0; i < S::RUN; i++) fmm_add_twice(sum[u][i], density, rest + along[i]);
-  }
-}
-
 /* A tile onto its surface, by SHARE warps, whose rooms begin at `staged`; warp: which of them. */
 template <int P, int SHARE>
 __device__ __forceinline__ void onto_surface(const job &a, const fmm_cuda_tile &tile, double (*staged)[32 * lattice<P>::PITCH], int warp) {
   typedef lattice<P> S;
-  const int lane = threadIdx.x & 31, own = lane % S::LANES;
-  const double center[3] = {a.center[0][tile.box], a.center[1][tile.box], a.center[2][tile.box]}, radius = a.radius * a.half[tile.box];
-  double *mine = staged[warp];
-  double sum[S::RUNS][S::RUN] = {};
-  int rest_a[S::RUNS], rest_b[S::RUNS], begin[S::RUNS];
-#pragma unroll
-  for (int u = 0; u < S::RUNS; u++) {
-    const fmm_cuda_run r = a.run[u * S::LANES + own];
-    rest_a[u] = r.a, rest_b[u] = r.b, begin[u] = r.begin;
-  }
-  for (int window = 0; window < tile.range_count; window += 32) { /* a range a lane */
-    int64_t from = 0; /* where the sources of the lane's range would begin were they the first of all; end: past them */
-    int end = 0;
-    if (lane < tile.range_count - window) {
-      const fmm_cuda_range range = a.range[tile.range_begin + window + lane];
-      from = range.begin, end = range.count;
-    }
-    const int length = end;
-    for (int step = 1; step < 32; step *= 2) {
-      const int before = __shfl_up_sync(ALL, end, step);
-      if (lane >= step) end += before;
-    }
-    from -= end - length;
-    const int64_t all = __shfl_sync(ALL, end, 31);
-    const int stop = SHARE == 1 ? (int)all : (int)(all * (warp + 1) / SHARE);
-    for (int first = SHARE == 1 ? 0 : (int)(all * warp / SHARE); first < stop; first += 32) {
-      const int count = min(32, stop - first), i = first + lane;
-      int low = 0;
-#pragma unroll
-      for (int step = 16; step; step >>= 1)
-        if (__shfl_sync(ALL, end, low + step - 1) <= i) low += step;
-      const int64_t j = __shfl_sync(ALL, from, low) + i;
-      __syncwarp();
-      if (lane < count) stage<P>(mine + lane * S::PITCH, {a.point[0][j] - center[0], a.point[1][j] - center[1], a.point[2][j] - center[2]}, radius, a.density[j]);
-      __syncwarp();
-#pragma unroll(S::RUNS == 1 ? 2 : 1)
-      for (int k = lane / S::LANES; k < count; k += 32 / S::LANES) add_source<P>(mine + k * S::PITCH, rest_a, rest_b, begin, sum);
-    }
-  }
-  __syncwarp();
-#pragma unroll
-  for (int u = 0; u < S::RUNS; u++) {
-    const fmm_cuda_run r = a.run[u * S::LANES + own];
-#pragma unroll
-    for (int i = 0; i < S::RUN; i++) {
-      if (S::LANES < 32) sum[u][i] += __shfl_xor_sync(ALL, sum[u][i], 16);
-      if (lane < S::LANES && r.point[i] >= 0) mine[r.point[i]] = sum[u][i];
-    }
-  }
+  const runs<P> own(a.onto);
+  onto<P> to = {};
   double *out = a.out + (int64_t)tile.slot * S::POINTS;
+  sum_ranges<P, SHARE>(a.onto, tile, own, staged[warp], warp, to);
+  __syncwarp();
+  put_sums(a.onto, place_of_box<P>(a.onto, tile.box).steps, to, staged[warp]);
   if (SHARE == 1) __syncwarp();
   else __syncthreads();
-  for (int i = SHARE == 1 ? lane : threadIdx.x; i < S::POINTS; i += 32 * SHARE) {
-    double f = mine[i];
-    if (SHARE > 1) {
-      f = staged[0][i];
-      for (int w = 1; w < SHARE; w++) f += staged[w][i];
-    }
-    out[i] = a.add ? out[i] + 0.5 * f : 0.5 * f;
+  for (int i = SHARE == 1 ? threadIdx.x & 31 : threadIdx.x; i < S::POINTS; i += 32 * SHARE) {
+    double f = staged[0][i];
+#pragma unroll
+    for (int w = 1; w < SHARE; w++) f += staged[w][i];
+    out[i] = a.add ? out[i] + f : f;
   }
 }
 
@@ -150,82 +55,10 @@ __global__ void __launch_bounds__(THREADS) onto_surfaces(const job a) {
   const int warp = threadIdx.x >> 5, shared = blockIdx.x < a.shared;
   const int64_t number = shared ? blockIdx.x : a.first + ((int64_t)blockIdx.x - a.shared) * WARPS + warp;
   if (number >= a.tiles) return;
-  const fmm_cuda_tile tile = a.tile[a.order ? a.order[number] : number];
+  const fmm_cuda_tile tile = a.onto.tile[a.order ? a.order[number] : number];
   if (shared != (tile.lanes_log2 > 5)) return;
   if (shared) onto_surface<P, WARPS>(a, tile, staged, warp);
   else onto_surface<P, 1>(a, tile, staged + warp, 0);
-}
-
-/* Values [0, N) from an address that is aligned for pairs where N is even. */
-template <int N>
-__device__ __forceinline__ void load(const double *from, double (&to)[N]) {
-#pragma unroll
-  for (int i = 0; i < N / 2 * 2; i += 2) {
-    double2 v = N % 2 ? make_double2(from[i], from[i + 1]) : *(const double2 *)(from + i);
-    to[i] = v.x, to[i + 1] = v.y;
-  }
-  if (N % 2) to[N - 1] = from[N - 1];
-}
-__device__ __forceinline__ double square(double x) { return x * x; }
-
-/* A row of the surface along z onto R points: y is its place along that axis, in_plane the squares of the distances from its plane x. */
-template <int P, int R>
-__device__ __forceinline__ void add_row(const double *row, int y, const double (&in_plane)[R], const double (&from_y)[R], double step, const double (&along)[R][P], double (&sum)[R]) {
-  double density[P];
-  load<P>(row, density);
-#pragma unroll
-  for (int r = 0; r < R; r++) {
-    double dy = fma(-(double)y, step, from_y[r]), rest = fma(dy, dy, in_plane[r]);
-#pragma unroll
-    for (int k = 0; k < P; k++) fmm_add_twice(sum[r], density[k], rest + along[r][k]);
-  }
-}
-
-/* One surface, whose densities are q, onto R points; from[k][r]: point r's distance along axis k from the surface's first plane; step: between planes. */
-template <int P, int R>
-__device__ __forceinline__ void add_surface(const double *q, const double (&from)[3][R], double step, double (&sum)[R]) {
-  constexpr int RING = 4 * P - 4; /* points of an inner plane x: rows y = 0 and y = P - 1, and between them the first and last z of each y */
-  double along[R][P], ends[2][R], in_plane[R];
-#pragma unroll
-  for (int r = 0; r < R; r++) {
-#pragma unroll
-    for (int k = 0; k < P; k++) along[r][k] = square(fma(-(double)k, step, from[2][r]));
-    ends[0][r] = along[r][0], ends[1][r] = along[r][P - 1];
-  }
-#pragma unroll 1
-  for (int x = 0; x < P; x += P - 1) { /* whole planes */
-#pragma unroll
-    for (int r = 0; r < R; r++) in_plane[r] = square(fma(-(double)x, step, from[0][r]));
-#pragma unroll
-    for (int y = 0; y < P; y++) add_row<P, R>(q + (x ? P * P + (P - 2) * RING : 0) + y * P, y, in_plane, from[1], step, along, sum);
-  }
-#pragma unroll 1
-  for (int x = 1; x < P - 1; x++) {
-#pragma unroll
-    for (int r = 0; r < R; r++) in_plane[r] = square(fma(-(double)x, step, from[0][r]));
-    const double *ring = q + P * P + (x - 1) * RING;
-    add_row<P, R>(ring, 0, in_plane, from[1], step, along, sum);
-    add_row<P, R>(ring + 3 * P - 4, P - 1, in_plane, from[1], step, along, sum);
-  }
-#pragma unroll
-  for (int r = 0; r < R; r++)
-#pragma unroll
-    for (int k = 1; k < P - 1; k++) along[r][k] = square(fma(-(double)k, step, from[0][r]));
-#pragma unroll
-  for (int y = 1; y < P - 1; y++) {
-    double2 density[P];
-#pragma unroll
-    for (int k = 1; k < P - 1; k++) density[k] = *(const double2 *)(q + P * P + P + 2 * (y - 1) + (k - 1) * RING);
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-      double dy = square(fma(-(double)y, step, from[1][r]));
-#pragma unroll
-      for (int k = 1; k < P - 1; k++) {
-        fmm_add_twice(sum[r], density[k].x, dy + ends[0][r] + along[r][k]);
-        fmm_add_twice(sum[r], density[k].y, dy + ends[1][r] + along[r][k]);
-      }
-    }
-  }
 }
 
 /* The densities of the surfaces of a warp's lanes, on their way to shared memory (box -1: none); returns where the lane's will be. */
@@ -325,11 +158,10 @@ job job_of(const fmm_cuda_pair_job *j) {
   const fmm_gpu_plan *p = j->plan;
   const fmm_cuda_sums *s = &p->sums[j->sum];
   job a = {};
-  a.tile = s->d_tile, a.range = s->d_range, a.box = j->sum == FMM_SUM_W ? s->d_box : NULL /* the unit's own */, a.run = p->d_run;
-  a.density = p->d_density, a.half = p->d_half;
-  int onto = j->sum == FMM_SUM_P2M || j->sum == FMM_SUM_X;
-  for (int k = 0; k < 3; k++) a.point[k] = onto ? p->d_source[k] : p->d_target[k], a.center[k] = p->d_center[k];
-  a.radius = j->sum == FMM_SUM_P2M || j->sum == FMM_SUM_L2P ? p->outer_radius : FMM_INNER_RADIUS;
+  a.onto = onto_job_of(p, j->sum);
+  a.box = j->sum == FMM_SUM_W ? s->d_box : NULL /* the unit's own */, a.half = p->d_half;
+  for (int k = 0; k < 3; k++) a.point[k] = p->d_target[k], a.center[k] = p->d_center[k];
+  a.radius = j->sum == FMM_SUM_L2P ? p->outer_radius : FMM_INNER_RADIUS;
   a.equivalent = j->sum == FMM_SUM_W ? p->d_up_equivalent : p->d_down_equivalent;
   a.out = j->sum == FMM_SUM_P2M ? p->d_work[0] : j->sum == FMM_SUM_X ? p->d_down_check : j->sum == FMM_SUM_W ? p->d_near : p->d_far;
   a.partial = s->d_partial, a.add = j->sum == FMM_SUM_X || j->sum == FMM_SUM_W; /* the others are the only ones, once */
@@ -353,7 +185,7 @@ cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *j) {
   job a = job_of(j);
   if (j->sum == FMM_SUM_P2M || j->sum == FMM_SUM_X) {
     const int64_t tiles = j->tile_end - j->tile_begin, whole = tiles == s->n_tiles;
-    a.tile += j->tile_begin, a.tiles = tiles;
+    a.onto.tile += j->tile_begin, a.tiles = tiles;
     a.order = whole ? s->d_order : NULL;
     a.shared = (unsigned)(whole ? s->shared_rows : tiles), a.first = whole ? s->shared_rows : 0; /* the shared ones come first, or are anywhere among some */
     return fmm_cuda_launch(k.onto, dim3(a.shared + (unsigned)((tiles - a.first + WARPS - 1) / WARPS)), THREADS, 0, j->stream, p->carveout, a);
@@ -370,19 +202,19 @@ cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *p, fmm_cuda_sum sum, cuda
   return cudaGetLastError();
 }
 
-/* The surface cut into runs: always the one that covers most of what is left. Each begins at an even place of its axis, as it is read in pairs. */
+/* The surface cut into runs: always the one that covers most of what is left. Each begins or ends at an end of its axis. */
 int fmm_cuda_lattice_runs(const fmm_gpu_plan *p, const int16_t *grid_surface, fmm_cuda_run *runs) {
-  const int P = p->order, length = run_of(P), axis_pitch = (P + 1) / 2 * 2, stride[3] = {P * P, P, 1}, most = lanes_of(P) * runs_of(P);
+  const int P = p->order, length = run_of(P), stride[3] = {P * P, P, 1}, most = lanes_of(P) * runs_of(P);
   char done[6 * (FMM_LATTICE_MOST_ORDER - 1) * (FMM_LATTICE_MOST_ORDER - 1) + 2] = {};
   int n = 0;
   for (int left = p->n_surface; left > 0 && n < most; n++) {
     int best = 0;
     fmm_cuda_run chosen = {};
     for (int axis = 2; axis >= 0; axis--)
-      for (int place = 0; place < P * P * ((P + 1) / 2); place++) {
-        int u = place % P, v = place / P % P, first = 2 * (place / (P * P)), other[2] = {axis == 0 ? 1 : 0, axis == 2 ? 1 : 2}, gain = 0;
-        fmm_cuda_run r = {(uint8_t)(other[0] * axis_pitch + u), (uint8_t)(other[1] * axis_pitch + v), (uint8_t)(axis * axis_pitch + first), 0, {-1, -1, -1, -1, -1, -1}};
-        for (int i = 0; i < length && first + i < P; i++) {
+      for (int place = 0; place < 2 * P * P; place++) {
+        int u = place % P, v = place / P % P, first = place / (P * P) * (P - length), other[2] = {axis == 0 ? 1 : 0, axis == 2 ? 1 : 2}, gain = 0;
+        fmm_cuda_run r = {(uint8_t)(other[0] * P + u), (uint8_t)(other[1] * P + v), (uint8_t)axis, (uint8_t)first, {-1, -1, -1, -1, -1, -1}};
+        for (int i = 0; i < length; i++) {
           int s = grid_surface[u * stride[other[0]] + v * stride[other[1]] + (first + i) * stride[axis]];
           if (s >= 0 && !done[s]) r.point[i] = (int16_t)s, gain++;
         }

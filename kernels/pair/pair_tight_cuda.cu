@@ -134,10 +134,11 @@ void mark(fmm_cuda_sums *s, const double *measure, int k, double factor, double 
 }
 }
 
-/* The tiles are on both sides; those of the device get their marks. */
+/* The tiles are on both sides; those of the device get their marks, and which they are. */
 fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *p) {
   fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   double *measure = NULL, *room = NULL;
+  int32_t *precise = NULL;
   fmm_status status = FMM_OK;
   cudaStream_t stream = p->stream[FMM_CUDA_NEAR];
   if (!s->single || s->n_tiles == 0) return FMM_OK;
@@ -152,9 +153,15 @@ fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *p) {
   FMM_CHECK(CUDA_CHECKED(cudaStreamSynchronize(stream)));
   mark(s, measure, 0, 0x1p-50, p->tolerance, room);
   if (p->gradient) mark(s, measure, 2, 0x1p-48, p->tolerance, room);
-  for (int64_t i = 0; i < s->n_tiles; i++) s->n_precise += s->tile[i].precise;
-  if (s->n_precise) FMM_CHECK(CUDA_CHECKED(cudaMemcpy(s->d_tile, s->tile, (size_t)s->n_tiles * sizeof *s->tile, cudaMemcpyHostToDevice)));
+  FMM_CHECK(FMM_ALLOCATE(&precise, s->n_tiles, "tiles too tight for float"));
+  for (int64_t i = 0; i < s->n_tiles; i++)
+    if (s->tile[i].precise) precise[s->n_precise++] = (int32_t)i;
+  if (s->n_precise) {
+    FMM_CHECK(CUDA_CHECKED(cudaMemcpy(s->d_tile, s->tile, (size_t)s->n_tiles * sizeof *s->tile, cudaMemcpyHostToDevice)));
+    FMM_CHECK(CUDA_CHECKED(cudaMemcpy(s->d_precise, precise, (size_t)s->n_precise * sizeof *precise, cudaMemcpyHostToDevice)));
+  }
 done:
+  FMM_FREE(&precise);
   FMM_FREE(&measure);
   FMM_FREE(&room);
   return status;

@@ -99,8 +99,8 @@ typedef struct fmm_cuda_unit {
   int32_t first;            /* the tile's box (L2P), or where its first one stands in d_box */
   uint16_t boxes, targets;
 } fmm_cuda_unit;
-/* Points of a surface that share two coordinates: where the two squares and that of the first point stand among a source's, and the points, -1: none. */
-typedef struct fmm_cuda_run { uint8_t a, b, begin, unused; int16_t point[6]; } fmm_cuda_run;
+/* Points of a surface that share two coordinates: where the two squares stand among a source's, the axis along which they lie and the first's place there, and the points, -1: none. */
+typedef struct fmm_cuda_run { uint8_t a, b, axis, begin; int16_t point[6]; } fmm_cuda_run;
 
 /* U where the sums of two leaves onto one another are made together (kernels/pair/pair_both_cuda.cu): a tile's sources are chunks, a chunk's some leaves or parts of them, first
  * those that are summed onto the tile alone: the leaf itself. */
@@ -140,6 +140,7 @@ typedef struct fmm_cuda_sums {
   fmm_cuda_mate *mate, *d_mate;
   int single;                        /* in float, but the precise tiles */
   int64_t n_precise;
+  int32_t *d_precise;                /* (U) which they are; NULL: looked for among all */
 } fmm_cuda_sums;
 
 typedef enum fmm_cuda_sum { FMM_SUM_P2M, FMM_SUM_U, FMM_SUM_W, FMM_SUM_X, FMM_SUM_L2P, FMM_N_SUMS } fmm_cuda_sum;
@@ -182,6 +183,7 @@ struct fmm_gpu_plan {
   int order, grid, n_surface, n_orbits, n, n_levels, n_operator_levels;
   double outer_radius;               /* fmm_operators */
   int k_pad, m_pad;                  /* n rounded up to 16 and to 32 */
+  int leaves_fit;                    /* the device has the shared memory that kernels/up/up_leaves_cuda.cu takes */
   int block;                         /* unknowns of a parity block, padded: up and down's products are those of kernels/parity_cuda.cu; 0: dense ones */
   int64_t matrix;                    /* doubles of one operator */
   int64_t n_sources, n_targets, n_input_sources, n_input_targets;
@@ -398,6 +400,16 @@ cudaError_t fmm_cuda_parity_prepare(int block, int *early);
 /* Whether invert and merge of so many columns put regrouped output alone: d_kept is not NULL, natural output comes by FMM_PARITY_SPREAD, before which other steps may follow. */
 int fmm_cuda_parity_is_shared(const fmm_cuda_parity *p);
 cudaError_t fmm_cuda_parity_run(fmm_cuda_parity_step step, const fmm_cuda_parity *p, cudaStream_t stream);
+
+/* P2M and the leaves' inversion upward, and the latter downward and L2P, in one launch each (kernels/up/up_leaves_cuda.cu, kernels/down/down_leaves_cuda.cu): whether it serves, when the tables are there;
+ * a thread block's shared memory (downward: not more than fmm_cuda_parity_bytes); once a device, before the first run. */
+int fmm_cuda_up_leaves_serve(const fmm_gpu_plan *plan);
+int fmm_cuda_up_leaves_bytes(int order);
+cudaError_t fmm_cuda_up_leaves_prepare(int order);
+cudaError_t fmm_cuda_up_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_parity *p, cudaStream_t stream);
+int fmm_cuda_down_leaves_serve(const fmm_gpu_plan *plan);
+cudaError_t fmm_cuda_down_leaves_prepare(int order);
+cudaError_t fmm_cuda_down_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_parity *p, cudaStream_t stream);
 
 /* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: 4 doubles a tile. */
 fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *plan);

@@ -79,11 +79,13 @@ void layout_boxes(fmm_gpu_plan *p, arena *a) {
   if (fmm_cuda_has(p, FMM_PHASE_DOWN)) {
     take(a, &p->d_check_in, expansion);
     if (!p->block) take(a, &p->d_coefficient, expansion);
+  }
+  if (fmm_cuda_has(p, FMM_PHASE_DOWN) && !fmm_cuda_down_leaves_serve(p)) {
     take(a, &p->d_down_equivalent, expansion);
     take(a, &p->d_shell, (int64_t)p->n_boxes * p->columns * p->equivalents);
   }
   int64_t work = p->block || p->n_leaf_columns > p->n_up_columns ? p->n_leaf_columns : p->n_up_columns;
-  if (fmm_cuda_has(p, FMM_PHASE_UP))
+  if (fmm_cuda_has(p, FMM_PHASE_UP) && !fmm_cuda_up_leaves_serve(p))
     for (int i = 0; i < (p->block ? 1 : 2); i++) take(a, &p->d_work[i], work * p->columns * p->n);
   take(a, &p->d_column_box, p->n_columns);
   take(a, &p->d_child, fmm_cuda_child_rows(p) * 8);
@@ -136,7 +138,7 @@ size_t layout(fmm_gpu_plan *p, char *base, int slab) {
     if (s->both) take(&a, &s->d_chunk, s->n_chunks), take(&a, &s->d_mate, s->n_mates);
     if (s->unit_end) take(&a, &s->d_unit_end, s->n_tiles), take(&a, &s->d_unit, s->n_units);
   }
-  if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, 4 * p->sums[FMM_SUM_U].n_tiles);
+  if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, 4 * p->sums[FMM_SUM_U].n_tiles), take(&a, &p->sums[FMM_SUM_U].d_precise, p->sums[FMM_SUM_U].n_tiles);
   if (p->n_runs) take(&a, &p->d_run, p->n_runs);
   if (p->overlaps) take(&a, &p->d_next_tile, 1);
   layout_v(p, &a, slab);
@@ -183,6 +185,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->k_pad = (p->n + 15) / 16 * 16, p->m_pad = (p->n + 31) / 32 * 32;
   use_parity(p, o ? fmm_gpu_parity_block(p->info, p->order) : 0);
   place_shells(p, o);
+  p->leaves_fit = 1; /* until the device is asked (check_parity) */
   p->n_levels = s->tree->n_levels;
   p->n_operator_levels = !o || o->n_levels == 1 ? 1 : p->n_levels;
   p->n_sources = s->tree->sources.n, p->n_targets = s->tree->targets.n;
@@ -220,6 +223,8 @@ fmm_status choose_kernels(void *context) {
   fmm_cuda_on_device on(p->device);
   if (p->v_rows) FMM_TRY(choose_children(p));
   if (fmm_cuda_has_far(p)) CUDA_TRY(p->block ? fmm_cuda_parity_prepare(p->block, &p->early) : fmm_cuda_product_prepare(&p->early));
+  if (p->block && p->leaves_fit && fmm_cuda_lattice_serves(p, FMM_SUM_P2M)) CUDA_TRY(fmm_cuda_up_leaves_prepare(p->order));
+  if (p->block && fmm_cuda_lattice_serves(p, FMM_SUM_L2P)) CUDA_TRY(fmm_cuda_down_leaves_prepare(p->order));
   if (p->overlaps) p->early = 0;
   if (fmm_cuda_has(p, FMM_PHASE_ULIST) && fmm_cuda_both_serves(p)) CUDA_TRY(fmm_cuda_both_prepare());
   return FMM_OK;
@@ -230,6 +235,7 @@ fmm_status check_parity(fmm_gpu_plan *p) {
   int most = 0;
   CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->device));
   if (p->block && fmm_cuda_parity_bytes(p->block) > most) use_parity(p, 0);
+  p->leaves_fit = fmm_cuda_up_leaves_bytes(p->order) <= most;
   return FMM_OK;
 }
 
@@ -363,6 +369,7 @@ extern "C" void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *lea
   *least_bytes = *best_bytes = SIZE_MAX; /* not even the tables fit the host */
   if (FMM_ALLOCATE_ZERO(&p, 1, "GPU plan") == FMM_OK) {
     shape(p, request);
+    if (cudaDeviceGetAttribute(&p->sms, cudaDevAttrMultiProcessorCount, request->device) != cudaSuccess) p->sms = 0; /* then leaves are many */
     fmm_cuda_setup setup = {p, &tables, request->state};
     const size_t first = layout_first(p, NULL);
     fmm_cuda_tables_jobs(&setup, job);

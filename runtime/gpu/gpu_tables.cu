@@ -6,7 +6,7 @@
 #include "runtime/team_loop.h"
 
 namespace {
-enum { MOST_RANGE = 1 << 30, MANY_ROWS = 4096 /* for a warp each */, GRAIN = 256 /* rows of a task */ };
+enum { MOST_RANGE = 1 << 30, GRAIN = 256 /* rows of a task */ };
 
 /* What the rows of one pair sum are. */
 struct rows_of_sum {
@@ -122,10 +122,10 @@ void cut_row(const fmm_cuda_sums *s, int64_t count, int cap, int most, int64_t *
 
 /* Sums onto surfaces: a warp a tile where there are many, but four to those that would outlast the others' share. */
 fmm_status deal_lattice(fmm_cuda_sums *s, fmm_cuda_sum which) {
-  int64_t total = 0, most = s->n_tiles < MANY_ROWS ? 0 : INT64_MAX;
+  int64_t total = 0, most = s->n_tiles < FMM_LATTICE_MANY_ROWS ? 0 : INT64_MAX;
   if (which == FMM_SUM_X) {
     for (int64_t i = 0; i < s->n_tiles; i++) total += work_of(s, &s->tile[i]);
-    most = total / (2 * MANY_ROWS); /* some two rounds of an H200's warps */
+    most = total / (2 * FMM_LATTICE_MANY_ROWS); /* some two rounds of an H200's warps */
   }
   for (int64_t i = 0; i < s->n_tiles; i++) {
     const int shared = work_of(s, &s->tile[i]) > most;
@@ -204,7 +204,8 @@ fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, 
   else FMM_CHECK(FMM_ALLOCATE(&s->range, s->n_ranges, "GPU source ranges"));
 #pragma omp taskloop num_tasks(fmm_task_count(q->n_rows, GRAIN))
   for (int64_t r = 0; r < q->n_rows; r++) fill_row(p, s, which, tree, q, &c, &before, r);
-  if (s->lattice) status = q->surface_sources ? list_units(p, s) : deal_lattice(s, which);
+  if (s->lattice && q->surface_sources) status = which == FMM_SUM_L2P && fmm_cuda_down_leaves_serve(p) ? FMM_OK : list_units(p, s);
+  else if (s->lattice) status = deal_lattice(s, which);
   else if (is_unequal(q)) status = order_tiles(s);
 done:
   FMM_FREE(&before.range);

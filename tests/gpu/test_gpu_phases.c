@@ -1,24 +1,6 @@
-/* Every phase on the GPU against its plain C reference, on hostile inputs: adaptive trees, other targets, coincident points, empty and one-point
- * leaves, every pair interaction, potential and gradient, several columns, ranges of rows; and the same bits on every run and for every cut.
- * Bounds, on the relative L2 norm: double sums of a few thousand terms 1e-12 (tolerance below 1e-10) or 1e-11 (one Newton step, 1.3e-12 a root, below);
- * products with the operators multiply rounding by the inverse of their cut-off only in what no field shows, so fields are compared. Exit 77 without a GPU. */
-#include "test.h"
-
-#include <math.h>
-#include <stdlib.h>
-
-#include "kernels/phase.h"
-#include "runtime/generate.h"
-#include "runtime/column_units.h"
-#include "runtime/gpu.h"
-#include "runtime/memory.h"
-
-typedef struct shape {
-  const char *name, *kernel, *distribution;
-  int n, order, leaf, columns, gradient, other_targets, coincident;
-  double tolerance;
-} shape;
-enum { TINY = 2 /* coincident: no, but two points so near one another that the square of their distance is subnormal */ };
+/* Every phase on the GPU against its plain C reference (phases.h), on hostile inputs: adaptive trees, other targets, coincident points, empty and one-point
+ * leaves, every pair interaction, potential and gradient, several columns, ranges of rows; and the same bits on every run and for every cut. Exit 77 without a GPU. */
+#include "phases.h"
 
 static const shape shapes[] = {
     {"laplace, ellipsoid", "laplace", "ellipsoid", 1500, 4, 12, 1, 0, 0, 0, 1e-12},
@@ -45,176 +27,6 @@ static const shape shapes[] = {
     {"laplace, a subnormal square", "laplace", "uniform", 500, 3, 20, 1, 0, 0, TINY, 1e-6},
 };
 
-typedef struct fixture {
-  const shape *shape;
-  fmm_tree tree;
-  fmm_lists lists;
-  fmm_operators *operators;
-  fmm_state state;
-  double params[FMM_MAX_PARAMS];
-  double *input, *density, *potential, *up, *check, *sent;
-  double *fetched;
-  int64_t n_potential, n_boxes_values;
-  fmm_gpu_plan *plan;
-} fixture;
-
-static double *values_of(int64_t n, uint64_t seed) {
-  double *values;
-  assert_ok(FMM_ALLOCATE_ZERO(&values, n, "test values"));
-  if (seed) assert_ok(fmm_generate_densities("signed", n, seed, values, 1));
-  return values;
-}
-
-static void make_tree(fixture *f) {
-  const shape *q = f->shape;
-  double *sources = values_of(3 * q->n, 1), *targets = values_of(3 * q->n, 1);
-  const fmm_tree_options options = {.leaf_size = q->leaf, .root_scale = 1.1};
-  assert_ok(fmm_generate_points(q->distribution, q->n, 7, sources, 1));
-  assert_ok(fmm_generate_points("uniform", q->n, 8, targets, 1));
-  for (int i = 0; i < 3 * q->n; i++) {
-    if (i / 3 % 2) targets[i] = sources[i]; /* half of the targets are sources */
-    if (q->coincident == 1 && i / 3 % 3 == 0) sources[i] = sources[i % 3]; /* a third of the sources are one point */
-  }
-  if (q->coincident == TINY) sources[0] = sources[1] = sources[2] = sources[4] = sources[5] = 0, sources[3] = 0.6e-154; /* and 1/r is no more than 1e154 */
-  assert_ok(fmm_tree_build(&f->tree, q->n, sources, NULL, q->other_targets ? q->n : 0, q->other_targets ? targets : NULL, &options, 1));
-  assert_ok(fmm_lists_build(&f->lists, &f->tree, 4, FMM_LISTS_TO_SUM, 1));
-  FMM_FREE(&sources);
-  FMM_FREE(&targets);
-}
-
-enum { MOST_COLUMNS = 8 };
-
-static void make(fixture *f, const shape *q) {
-  const fmm_pair *pair;
-  *f = (fixture){.shape = q};
-  assert_true(q->columns <= MOST_COLUMNS);
-  make_tree(f);
-  assert_ok(fmm_pair_find(q->kernel, &pair));
-  assert_ok(fmm_pair_resolve_params(pair->info, 0, NULL, f->params));
-  assert_ok(fmm_operators_create(&f->operators, pair, f->params, q->order, fmm_half_width(&f->tree, 0), f->tree.n_levels, 1));
-  int planes = pair->info->components * q->columns;
-  f->n_boxes_values = (int64_t)f->tree.n_boxes * q->columns * f->operators->n;
-  f->n_potential = (int64_t)pair->info->outputs * (q->gradient ? 4 : 1) * q->columns * f->tree.targets.n;
-  f->input = values_of(planes * f->tree.sources.n_input, 3);
-  f->density = values_of(planes * f->tree.sources.n, 0);
-  fmm_gather_densities(&f->tree.sources, planes, f->input, f->density, 0, NULL, 1);
-  int exponent[MOST_COLUMNS]; /* columns as the GPU would scale them: what it fetches is in these units */
-  fmm_column_exponents(f->density, planes, f->tree.sources.n, q->columns, exponent, 1);
-  fmm_scale_columns(f->density, planes, f->tree.sources.n, q->columns, exponent, -1, 1);
-  for (int64_t i = 0; i < planes * f->tree.sources.n_input; i++) f->input[i] = ldexp(f->input[i], -exponent[i % q->columns]);
-  f->up = values_of(f->n_boxes_values, 0);
-  f->check = values_of(f->n_boxes_values, 0);
-  f->sent = values_of(f->n_boxes_values, 0);
-  f->potential = values_of(f->n_potential, 0);
-  f->fetched = values_of(f->n_potential > f->n_boxes_values ? f->n_potential : f->n_boxes_values, 0);
-  f->state = (fmm_state){.tree = &f->tree, .lists = &f->lists, .pair = pair, .params = f->params, .operators = f->operators, .n_columns = q->columns,
-                         .gradient = q->gradient, .threads = 1, .tolerance = q->tolerance, .density = f->density, .potential = f->potential,
-                         .up_equivalent = f->up, .down_check = f->check};
-  for (int i = 0; i < FMM_N_PHASES; i++) f->state.precision[i] = FMM_PRECISION_DOUBLE;
-  fmm_gpu_request request = {.state = &f->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1};
-  assert_ok(fmm_gpu_plan_create(&f->plan, &request));
-}
-
-static void release(fixture *f) {
-  fmm_gpu_plan_destroy(&f->plan);
-  FMM_FREE(&f->input);
-  FMM_FREE(&f->density);
-  FMM_FREE(&f->up);
-  FMM_FREE(&f->check);
-  FMM_FREE(&f->sent);
-  FMM_FREE(&f->potential);
-  FMM_FREE(&f->fetched);
-  fmm_operators_destroy(&f->operators);
-  fmm_lists_free(&f->lists);
-  fmm_tree_free(&f->tree);
-}
-
-static int64_t rows_of(const fixture *f, fmm_phase phase) {
-  const fmm_rows *rows[FMM_N_PHASES] = {NULL, &f->lists.u, &f->lists.v, &f->lists.w, &f->lists.x, NULL};
-  return rows[phase] ? rows[phase]->n_rows : f->tree.n_boxes;
-}
-
-static void run_reference(fixture *f, const fmm_phase_impl *impl) {
-  if (impl->reserve) assert_ok(impl->reserve(&f->state));
-  assert_ok(impl->run(&f->state, 0, rows_of(f, impl->phase)));
-  if (impl->release) impl->release(&f->state);
-}
-
-/* Runs one phase in `parts` ranges on the GPU alone and fetches what it writes. */
-static void run_gpu(fixture *f, fmm_phase phase, int parts) {
-  fmm_gpu_array array = phase == FMM_PHASE_UP ? FMM_GPU_UP_EQUIVALENT : phase == FMM_PHASE_VLIST || phase == FMM_PHASE_XLIST ? FMM_GPU_DOWN_CHECK : FMM_GPU_POTENTIAL;
-  int64_t rows = rows_of(f, phase);
-  for (int64_t i = 0; i < (f->n_potential > f->n_boxes_values ? f->n_potential : f->n_boxes_values); i++) f->fetched[i] = NAN;
-  assert_ok(fmm_gpu_begin(f->plan, f->input, FMM_MEMORY_HOST));
-  if (phase == FMM_PHASE_VLIST || phase == FMM_PHASE_WLIST) assert_ok(fmm_gpu_send(f->plan, FMM_GPU_UP_EQUIVALENT, f->up, 0, f->tree.n_boxes));
-  if (phase == FMM_PHASE_DOWN) assert_ok(fmm_gpu_send(f->plan, FMM_GPU_DOWN_CHECK, f->sent, 0, f->tree.n_boxes));
-  for (int k = 0; k < parts; k++) assert_ok(fmm_gpu_run(f->plan, phase, rows * k / parts, rows * (k + 1) / parts));
-  assert_ok(fmm_gpu_fetch(f->plan, array, f->fetched));
-  assert_ok(fmm_gpu_finish(f->plan));
-}
-
-static void assert_close(const shape *q, const char *what, int64_t n, const double *exact, const double *value, double bound) {
-  double error = 0, size = 0;
-  for (int64_t i = 0; i < n; i++) {
-    double d = value[i] - exact[i];
-    error += d * d, size += exact[i] * exact[i];
-  }
-  if (!(sqrt(error) <= bound * sqrt(size))) fail_msg("%s, %s: relative error %.3e is above %.1e (seed 3)", q->name, what, sqrt(error / size), bound);
-}
-
-/* At orders 7 and 8, the last with one Newton step, densities on surfaces outweigh what they give by so much more that its 1.3e-12 is allowed a thousandth of the tolerance. */
-static double bound_of(const shape *q) { return q->tolerance <= 1e-10 ? 1e-12 : q->order == 7 || q->order == 8 ? 1e-3 * q->tolerance : 1e-11; }
-
-/* Potentials of a box's equivalent densities on its upward check surface: what its densities are for. */
-static void field_of(const fixture *f, int32_t box, const double *equivalent, double *field) {
-  const fmm_operators *o = f->operators;
-  int ns = o->n_surface, nc = o->n / ns;
-  double h = fmm_half_width(&f->tree, f->tree.level[box]), block[9];
-  for (int i = 0; i < o->n; i++) field[i] = 0;
-  for (int i = 0; i < ns; i++)
-    for (int j = 0; j < ns; j++) {
-      double target[3], source[3];
-      for (int a = 0; a < 3; a++) target[a] = o->outer_radius * h * o->surface[3 * i + a], source[a] = FMM_INNER_RADIUS * h * o->surface[3 * j + a];
-      f->state.pair->matrix(target, source, f->params, block);
-      for (int k = 0; k < nc; k++)
-        for (int l = 0; l < nc; l++) field[k * ns + i] += block[k * nc + l] * equivalent[l * ns + j];
-    }
-}
-
-static void check_up(fixture *f) {
-  int n = f->operators->n;
-  double *exact = values_of(n, 0), *value = values_of(n, 0);
-  run_reference(f, &fmm_up_reference);
-  run_gpu(f, FMM_PHASE_UP, 1);
-  for (int32_t b = 0; b < f->tree.n_boxes; b += 1 + f->tree.n_boxes / 40) {
-    if (f->tree.level[b] < 2 || f->tree.source_end[b] == f->tree.source_begin[b]) continue;
-    int64_t at = (int64_t)b * f->shape->columns * n;
-    field_of(f, b, f->up + at, exact);
-    field_of(f, b, f->fetched + at, value);
-    assert_close(f->shape, "up", n, exact, value, 10 * bound_of(f->shape));
-  }
-  FMM_FREE(&exact);
-  FMM_FREE(&value);
-}
-
-static void assert_same_bits(fixture *f, fmm_phase phase, const double *before, int64_t n, int parts) {
-  run_gpu(f, phase, parts);
-  if (memcmp(before, f->fetched, (size_t)n * sizeof *before)) fail_msg("%s: phase %d gives other bits in %d parts", f->shape->name, (int)phase, parts);
-}
-
-/* The phase from zero on both sides; then again, and in parts, bit by bit. */
-static void check_phase(fixture *f, const fmm_phase_impl *impl, double *result, int64_t n) {
-  memset(result, 0, (size_t)n * sizeof *result);
-  run_reference(f, impl);
-  run_gpu(f, impl->phase, 1);
-  assert_close(f->shape, impl->name, n, result, f->fetched, (impl->phase == FMM_PHASE_DOWN ? 100 : 1) * bound_of(f->shape));
-  double *before = values_of(n, 0);
-  memcpy(before, f->fetched, (size_t)n * sizeof *before);
-  assert_same_bits(f, impl->phase, before, n, 1);
-  if (impl->phase != FMM_PHASE_DOWN) assert_same_bits(f, impl->phase, before, n, 3);
-  FMM_FREE(&before);
-}
-
 static void every_phase_matches_its_reference_and_keeps_its_bits(void **context) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     fixture f;
@@ -228,40 +40,6 @@ static void every_phase_matches_its_reference_and_keeps_its_bits(void **context)
     check_phase(&f, &fmm_down_reference, f.potential, f.n_potential);
     release(&f);
   }
-}
-
-/* Columns that are many for a part of the device (more than 64 of the leaves, and of the parents of a level, for eight multiprocessors) and few for all of it go through other kernels of up and down, one for
- * each length of a parity block. */
-static void up_and_down_of_few_and_of_many_columns_give_the_same_bits(void **context) {
-  static const shape cases[] = {{"order 2", "laplace", "ellipsoid", 300, 2, 4, 4, 0, 1, 0, 1e-12}, {"order 4", "laplace", "plummer", 300, 4, 6, 8, 0, 0, 0, 1e-12}, {"order 5", "yukawa", "plummer", 300, 5, 6, 8, 0, 0, 0, 1e-12},
-                                {"order 7", "laplace", "ellipsoid", 200, 7, 4, 5, 0, 1, 0, 1e-12}, {"order 9", "laplace", "uniform", 150, 9, 2, 3, 0, 0, 0, 1e-12}, {"order 12", "laplace", "ellipsoid", 60, 12, 1, 5, 0, 0, 0, 1e-12},
-                                {"stokes, order 3", "stokes", "ellipsoid", 200, 3, 4, 5, 0, 0, 0, 1e-12}, {"stokes, order 6", "stokes", "plummer", 100, 6, 2, 8, 0, 0, 0, 1e-12}, {"stokes, order 7", "stokes", "uniform", 60, 7, 1, 6, 0, 0, 0, 1e-12}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fixture f;
-    make(&f, &cases[i]);
-    for (int64_t k = 0; k < f.n_boxes_values; k++) f.sent[k] = sin((double)k);
-    double *up = values_of(f.n_boxes_values, 0), *down = values_of(f.n_potential, 0);
-    run_gpu(&f, FMM_PHASE_UP, 1), memcpy(up, f.fetched, (size_t)f.n_boxes_values * sizeof *up);
-    run_gpu(&f, FMM_PHASE_DOWN, 1), memcpy(down, f.fetched, (size_t)f.n_potential * sizeof *down);
-    fmm_gpu_plan_destroy(&f.plan);
-    fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1, .sms = 8};
-    assert_ok(fmm_gpu_plan_create(&f.plan, &request));
-    assert_same_bits(&f, FMM_PHASE_UP, up, f.n_boxes_values, 1);
-    assert_same_bits(&f, FMM_PHASE_DOWN, down, f.n_potential, 1);
-    check_up(&f);
-    FMM_FREE(&up);
-    FMM_FREE(&down);
-    release(&f);
-  }
-}
-
-/* More columns than the dense products' kernel for few takes. */
-static void dense_operators_serve_many_columns(void **context) {
-  static const shape many = {"laplace, order 13, 8 columns", "laplace", "uniform", 150, 13, 1, 8, 0, 0, 0, 1e-12};
-  fixture f;
-  make(&f, &many);
-  check_up(&f);
-  release(&f);
 }
 
 static void use_precision(fixture *f, fmm_precision precision, double tolerance) {
@@ -480,8 +258,6 @@ int main(void) {
   if (!info.present) return fprintf(stderr, "skipped: %s\n", info.reason), FMM_TEST_SKIP;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_phase_matches_its_reference_and_keeps_its_bits),
-      cmocka_unit_test(up_and_down_of_few_and_of_many_columns_give_the_same_bits),
-      cmocka_unit_test(dense_operators_serve_many_columns),
       cmocka_unit_test(u_in_both_directions_takes_boxes_without_mates),
       cmocka_unit_test(single_precision_pairs_keep_about_six_digits),
       cmocka_unit_test(every_phase_in_single_precision_keeps_five_digits),

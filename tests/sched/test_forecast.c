@@ -99,10 +99,20 @@ static void memory_is_the_sum_of_the_arrays(void **state) {
   assert_true(on_cpu > 0 && f.workspace == 0 && f.expansions == 0); /* the CPU has no part */
   double matrix = 8 * 8 * 24 * 20, parents = boxes - 32768, entries = c.total[FMM_PHASE_ULIST].entries; /* eight parity blocks of 19 unknowns, padded to 20, rows to 24 */
   double u_parts = 0.5 * (entries - 32768) * (8 * 32 + 24); /* of each pair of leaves a value a point of one of them */
-  double units = 8 * n + 4 * 32768; /* L2P: a record for two targets */
-  double rest = units + n * 40 + n * 32 + boxes * 56 + entries * 20 + boxes * (4 * 152 + 8 * 20 + 1 /* shell fields */) * 8 + 32768 * 152 * 8.0 + 20 * matrix + 16 * 343 * 6 * 121 + parents * (32 + 32 + 27 * 4 + 4) /* V: children of source and target, lines, row */;
+  double others = n * 40 + n * 32 + boxes * 56 + entries * 20 + parents * (32 + 32 + 27 * 4 + 4) /* V: children of source and target, lines, row */;
+  double rest = others + boxes * (3 * 152 + 8 * 20) * 8 + 20 * matrix + 16 * 343 * 6 * 121; /* what leaves have between their sums and products is not in memory */
   assert_true(fabs(f.device / (u_parts + rest + 2 * 16 * 8 * 6 * 121 * parents) - 1) < 1e-12);
   assert_true(fabs(f.device_least / (rest + 2 * 16 * 8 * 1 * 121 * parents + 8 * 8 * 152 * parents) - 1) < 1e-12); /* and sums between slabs */
+  fmm_counts higher = full_tree(1048576, 5, 7); /* 218 surface points, lattice of 13, parity blocks of 40 */
+  fmm_footprint g;
+  higher.same_points = 1;
+  fmm_footprint_of(&higher, &fmm_info_laplace, 2, in_double, everywhere, &g);
+  rest = others + boxes * (3 * 218 + 8 * 40) * 8 + 32768 * 218 * 8.0 /* check potentials */ + 20 * 8.0 * 8 * 40 * 40 + 16 * 343 * 7 * 169;
+  assert_true(fabs(g.device / (u_parts + rest + 2 * 16 * 8 * 7 * 169 * parents) - 1) < 1e-12);
+  const fmm_precision u_in_single[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = FMM_PRECISION_SINGLE}; /* beside which sums and products go apart */
+  double units = 8 * n + 4 * 32768;                                                           /* L2P: a record for two targets */
+  fmm_footprint_of(&higher, &fmm_info_laplace, 2, u_in_single, everywhere, &g);
+  assert_true(fabs(g.device / (units + rest + boxes * (218 + 1 /* shell fields */) * 8 + 2 * 16 * 8 * 7 * 169 * parents) - 1) < 1e-12);
   c.same_points = 0;
   assert_true(f.set_up > 24 * 0.5 * (entries - 32768) && f.set_up < 2000 * 32768.0); /* pairs' records and less than 2 KB a leaf */
   double arrays = f.host - f.workspace - f.set_up;

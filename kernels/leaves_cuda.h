@@ -1,0 +1,28 @@
+/* What the leaves of kernels/up/up_leaves_cuda.cu and kernels/down/down_leaves_cuda.cu have in common: sums between points and surfaces and products by parity blocks in one launch, for the kernel 1/r in
+ * double, upward up to order FMM_LEAVES_MOST_ORDER: above, a multiprocessor holds two of their thread blocks, too few for one to sum while another waits, where sums of their own leave room for more. */
+#ifndef FMM_LEAVES_CUDA_H
+#define FMM_LEAVES_CUDA_H
+#include "kernels/parity_product_cuda.h"
+
+namespace {
+/* Unknowns of a parity block of one component (fmm_gpu_parity_block). */
+constexpr int block_of_order(int order) { return order <= 4 ? 8 : order <= 6 ? 20 : 40; }
+
+/* Whether the plan's sum and batches can go so, but for the order: not where U runs beside them and they would fill the multiprocessors, nor where leaves are so few that several thread blocks share their products. */
+inline int leaves_can(const fmm_gpu_plan *p, fmm_cuda_sum sum, const fmm_cuda_batch *batch, int n_batches) {
+  if (p->block != block_of_order(p->order) || !p->sums[sum].lattice || p->overlaps || n_batches != 1) return 0;
+  const fmm_cuda_parity m = fmm_cuda_parity_of(p, batch);
+  return !fmm_cuda_parity_is_shared(&m);
+}
+}
+
+/* Up to FMM_LEAVES_MOST_ORDER. */
+#define FMM_FOR_LEAVES_ORDER(order, call, otherwise) \
+  switch (order) {                                   \
+    case 3: return call(3);                          \
+    case 4: return call(4);                          \
+    case 5: return call(5);                          \
+    case 6: return call(6);                          \
+    default: return otherwise;                       \
+  }
+#endif

@@ -1,0 +1,87 @@
+/* Up and down on the GPU in the forms that trees of few and of many leaves have (phases.h; test_gpu_phases.c has the others): products whose columns are few or many, dense ones, and leaves that are summed and
+ * multiplied in one launch. Exit 77 without a GPU. */
+#include "phases.h"
+#include "kernels/pair/pair_tiles.h"
+
+/* Columns that are many for a part of the device (more than 64 of the leaves, and of the parents of a level, for eight multiprocessors) and few for all of it go through other kernels of up and down, one for
+ * each length of a parity block. */
+static void up_and_down_of_few_and_of_many_columns_give_the_same_bits(void **context) {
+  static const shape cases[] = {{"order 2", "laplace", "ellipsoid", 300, 2, 4, 4, 0, 1, 0, 1e-12}, {"order 4", "laplace", "plummer", 300, 4, 6, 8, 0, 0, 0, 1e-12}, {"order 5", "yukawa", "plummer", 300, 5, 6, 8, 0, 0, 0, 1e-12},
+                                {"order 7", "laplace", "ellipsoid", 200, 7, 4, 5, 0, 1, 0, 1e-12}, {"order 9", "laplace", "uniform", 150, 9, 2, 3, 0, 0, 0, 1e-12}, {"order 12", "laplace", "ellipsoid", 60, 12, 1, 5, 0, 0, 0, 1e-12},
+                                {"stokes, order 3", "stokes", "ellipsoid", 200, 3, 4, 5, 0, 0, 0, 1e-12}, {"stokes, order 6", "stokes", "plummer", 100, 6, 2, 8, 0, 0, 0, 1e-12}, {"stokes, order 7", "stokes", "uniform", 60, 7, 1, 6, 0, 0, 0, 1e-12}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    make(&f, &cases[i]);
+    for (int64_t k = 0; k < f.n_boxes_values; k++) f.sent[k] = sin((double)k);
+    double *up = values_of(f.n_boxes_values, 0), *down = values_of(f.n_potential, 0);
+    run_gpu(&f, FMM_PHASE_UP, 1), memcpy(up, f.fetched, (size_t)f.n_boxes_values * sizeof *up);
+    run_gpu(&f, FMM_PHASE_DOWN, 1), memcpy(down, f.fetched, (size_t)f.n_potential * sizeof *down);
+    fmm_gpu_plan_destroy(&f.plan);
+    fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1, .sms = 8};
+    assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+    assert_same_bits(&f, FMM_PHASE_UP, up, f.n_boxes_values, 1);
+    assert_same_bits(&f, FMM_PHASE_DOWN, down, f.n_potential, 1);
+    check_up(&f);
+    FMM_FREE(&up);
+    FMM_FREE(&down);
+    release(&f);
+  }
+}
+
+/* Check potentials of a box as a charge makes them that is far from it, none where there is no far field. */
+static void give_field(const fixture *f, int32_t box, double *check) {
+  const fmm_operators *o = f->operators;
+  const double h = fmm_half_width(&f->tree, f->tree.level[box]), charge[3] = {4.5 * h, h * sin(box), -5 * h * cos(box)};
+  for (int i = 0; i < o->n_surface; i++) {
+    double r2 = 0;
+    for (int a = 0; a < 3; a++) r2 += pow(FMM_INNER_RADIUS * h * o->surface[3 * i + a] - charge[a], 2);
+    check[i] = f->tree.level[box] < FMM_FIRST_FAR_LEVEL ? 0 : h / sqrt(r2);
+  }
+}
+
+/* Many leaves of one column: sums between points and surfaces in one launch with their products (kernels/leaves_cuda.h). */
+static void leaves_summed_and_multiplied_in_one_launch_match_their_references(void **context) {
+  static const shape cases[] = {{"many leaves, order 3", "laplace", "uniform", 9000, 3, 1, 1, 0, 0, 0, 1e-6},
+                                {"many leaves, order 4", "laplace", "plummer", 40000, 4, 9, 1, 0, 0, 1, 1e-6},
+                                {"many leaves, order 5, other targets", "laplace", "ellipsoid", 50000, 5, 12, 1, 0, 1, 0, 1e-6},
+                                {"many leaves, order 6", "laplace", "uniform", 160000, 6, 64, 1, 0, 0, 0, 1e-6},
+                                {"many leaves, order 6, other targets", "laplace", "plummer", 60000, 6, 12, 1, 0, 1, 0, 1e-6},
+                                {"many leaves, order 7", "laplace", "ellipsoid", 40000, 7, 12, 1, 0, 0, 0, 1e-6},
+                                {"many leaves, order 8", "laplace", "uniform", 40000, 8, 16, 1, 0, 1, 0, 1e-6}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    int64_t leaves = 0;
+    make(&f, &cases[i]);
+    for (int32_t b = 0; b < f.tree.n_boxes; b++) leaves += f.tree.n_children[b] == 0 && f.tree.source_end[b] > f.tree.source_begin[b];
+    assert_true(leaves >= FMM_LATTICE_MANY_ROWS);
+    check_up(&f);
+    for (int32_t b = 0; b < f.tree.n_boxes; b++) give_field(&f, b, f.sent + (int64_t)b * f.operators->n);
+    memcpy(f.check, f.sent, (size_t)f.n_boxes_values * sizeof *f.check); /* the reference adds the parents' part in place */
+    memset(f.potential, 0, (size_t)f.n_potential * sizeof *f.potential);
+    run_reference(&f, &fmm_down_reference);
+    run_gpu(&f, FMM_PHASE_DOWN, 1);
+    assert_close(&cases[i], "down", f.n_potential, f.potential, f.fetched, 100 * bound_of(&cases[i]));
+    release(&f);
+  }
+}
+
+/* More columns than the dense products' kernel for few takes. */
+static void dense_operators_serve_many_columns(void **context) {
+  static const shape many = {"laplace, order 13, 8 columns", "laplace", "uniform", 150, 13, 1, 8, 0, 0, 0, 1e-12};
+  fixture f;
+  make(&f, &many);
+  check_up(&f);
+  release(&f);
+}
+
+int main(void) {
+  fmm_gpu_info info;
+  fmm_gpu_query(0, &info);
+  if (!info.present) return fprintf(stderr, "skipped: %s\n", info.reason), FMM_TEST_SKIP;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(up_and_down_of_few_and_of_many_columns_give_the_same_bits),
+      cmocka_unit_test(leaves_summed_and_multiplied_in_one_launch_match_their_references),
+      cmocka_unit_test(dense_operators_serve_many_columns),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
