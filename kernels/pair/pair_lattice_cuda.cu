@@ -1,5 +1,5 @@
 /* Sums between points and surfaces on the GPU for the kernel 1/r in double: a surface is a lattice, so a squared distance is one of P squares an axis, summed,
- * and along a row of the surface a pair costs one addition where there were three subtractions and three multiplications (as kernels/pair/pair_kernel_lattice.h).
+ * and along a row of the surface a pair costs one or two operations where there were three subtractions and three multiplications (as kernels/pair/pair_kernel_lattice.h).
  *   onto surfaces (P2M, X; onto_surface_cuda.h): a warp sums onto one surface. Where rows are few or long, four warps share a row's sources evenly.
  *   from surfaces (L2P, W): each lane has TARGETS points of one leaf and sums over all of the surface, row by row: squares along the row in registers,
  *     densities in shared memory, where the warp copies those of all its lanes' boxes at once (of more than SURFACES boxes the rest are read where they are). Lanes follow

@@ -402,7 +402,7 @@ int fmm_cuda_parity_is_shared(const fmm_cuda_parity *p);
 cudaError_t fmm_cuda_parity_run(fmm_cuda_parity_step step, const fmm_cuda_parity *p, cudaStream_t stream);
 
 /* P2M and the leaves' inversion upward, and the latter downward and L2P, in one launch each (kernels/up/up_leaves_cuda.cu, kernels/down/down_leaves_cuda.cu): whether it serves, when the tables are there;
- * a thread block's shared memory (downward: not more than fmm_cuda_parity_bytes); once a device, before the first run. */
+ * a thread block's shared memory (downward: that of fmm_cuda_parity_bytes, but for a kilobyte); once a device, before the first run. */
 int fmm_cuda_up_leaves_serve(const fmm_gpu_plan *plan);
 int fmm_cuda_up_leaves_bytes(int order);
 cudaError_t fmm_cuda_up_leaves_prepare(int order);

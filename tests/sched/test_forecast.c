@@ -113,6 +113,16 @@ static void memory_is_the_sum_of_the_arrays(void **state) {
   double units = 8 * n + 4 * 32768;                                                           /* L2P: a record for two targets */
   fmm_footprint_of(&higher, &fmm_info_laplace, 2, u_in_single, everywhere, &g);
   assert_true(fabs(g.device / (units + rest + boxes * (218 + 1 /* shell fields */) * 8 + 2 * 16 * 8 * 7 * 169 * parents) - 1) < 1e-12);
+  static const double far_alone[FMM_N_PHASES] = {1, 0, 1, 1, 1, 1};
+  double in_float;
+  fmm_footprint_of(&higher, &fmm_info_laplace, 2, u_in_single, far_alone, &g);
+  in_float = g.device;
+  fmm_footprint_of(&higher, &fmm_info_laplace, 2, in_double, far_alone, &g);
+  assert_true(g.device == in_float); /* U is not beside them */
+  double kept = g.device;
+  higher.n_targets = 1000; /* in fewer leaves than share their products */
+  fmm_footprint_of(&higher, &fmm_info_laplace, 2, in_double, far_alone, &g);
+  assert_true(g.device > kept + boxes * 218 * 8 - (n - 1000) * 120);
   c.same_points = 0;
   assert_true(f.set_up > 24 * 0.5 * (entries - 32768) && f.set_up < 2000 * 32768.0); /* pairs' records and less than 2 KB a leaf */
   double arrays = f.host - f.workspace - f.set_up;
