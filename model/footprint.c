@@ -88,11 +88,12 @@ static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, con
 
 /* P2M or L2P in one launch with the leaves' products (kernels/leaves_cuda.h), which then have no check potentials, or equivalent densities, in memory. */
 static int leaves_in_one(const fmm_counts *c, const fmm_pair_info *pair, int gradient, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES], fmm_phase phase) {
-  enum { SHARED = 8 * 132 /* so many leaves share their products on an H200 */ };
+  enum { H200 = 132 /* multiprocessors */ };
   const int together = gpu[FMM_PHASE_UP] > 0 && gpu[FMM_PHASE_ULIST] > 0 && gpu[FMM_PHASE_VLIST] > 0 && gpu[FMM_PHASE_DOWN] > 0;
   const int beside_u = together && precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE && c->n_columns == 1 && !c->gradient && !(c->total[FMM_PHASE_WLIST].entries > 0);
   const double points = (double)(phase == FMM_PHASE_UP ? c->n_sources : c->n_targets), leaves = fmin((double)c->n_leaves, points); /* at most so many have any */
-  return leaves > SHARED && (phase != FMM_PHASE_UP || (c->order <= FMM_LEAVES_MOST_ORDER && leaves >= FMM_LATTICE_MANY_ROWS)) && !beside_u && on_lattices(c, pair, gradient, precision[phase]);
+  const int many = phase == FMM_PHASE_UP ? c->order <= FMM_LEAVES_MOST_ORDER && leaves >= FMM_LATTICE_MANY_ROWS : leaves >= FMM_LEAVES_A_MULTIPROCESSOR * H200;
+  return many && !beside_u && on_lattices(c, pair, gradient, precision[phase]);
 }
 
 /* L2P's lanes; half of the leaves have an odd number of targets. */

@@ -63,7 +63,6 @@ static void read_options(bench *b, int argc, char **argv) {
   b->root = atof(fmm_bench_value(argc, argv, "root", "1"));
   b->tolerance = pow(10, -atof(fmm_bench_value(argc, argv, "digits", "6")));
   b->setups = atoi(fmm_bench_value(argc, argv, "setups", "1"));
-  if (b->runs < 0 || b->runs > MAX_RUNS) b->runs = 5;
 }
 
 /* Points in *points; densities too where the file has them. */
@@ -283,6 +282,7 @@ static void show_rates(int sms) {
 int main(int argc, char **argv) {
   bench b = {0};
   read_options(&b, argc, argv);
+  if (b.runs < 0 || b.runs > MAX_RUNS) return fprintf(stderr, "bench-gpu: runs is %d, but has to be from 0 to %d\n", b.runs, MAX_RUNS), 2;
   fmm_gpu_info info;
   fmm_gpu_query(0, &info);
   if (!info.present) return fprintf(stderr, "bench-gpu: %s\n", info.reason), 77;

@@ -94,7 +94,10 @@ template <int P>
 cudaError_t allow() { return cudaFuncSetAttribute(leaves<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, with_natural(block_of_order(P))); }
 }
 
-int fmm_cuda_down_leaves_serve(const fmm_gpu_plan *p) { return leaves_can(p, FMM_SUM_L2P, p->target_leaf_batch, p->n_target_leaf_batches); }
+/* Points are dealt to all multiprocessors by L2P alone, and by sixteen leaves here, of which there have to be several times as many as are summed at once. */
+int fmm_cuda_down_leaves_serve(const fmm_gpu_plan *p) {
+  return leaves_can(p, FMM_SUM_L2P, p->target_leaf_batch, p->n_target_leaf_batches, (int64_t)FMM_LEAVES_A_MULTIPROCESSOR * p->sms);
+}
 
 cudaError_t fmm_cuda_down_leaves_prepare(int order) {
 #define ALLOW(p) allow<p>()

@@ -3,6 +3,9 @@
 #include "phases.h"
 #include "kernels/pair/pair_tiles.h"
 
+enum { PART = 8 /* multiprocessors */ };
+static int sms; /* of the device */
+
 /* Columns that are many for a part of the device (more than 64 of the leaves, and of the parents of a level, for eight multiprocessors) and few for all of it go through other kernels of up and down, one for
  * each length of a parity block. */
 static void up_and_down_of_few_and_of_many_columns_give_the_same_bits(void **context) {
@@ -17,7 +20,7 @@ static void up_and_down_of_few_and_of_many_columns_give_the_same_bits(void **con
     run_gpu(&f, FMM_PHASE_UP, 1), memcpy(up, f.fetched, (size_t)f.n_boxes_values * sizeof *up);
     run_gpu(&f, FMM_PHASE_DOWN, 1), memcpy(down, f.fetched, (size_t)f.n_potential * sizeof *down);
     fmm_gpu_plan_destroy(&f.plan);
-    fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1, .sms = 8};
+    fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1, .sms = PART};
     assert_ok(fmm_gpu_plan_create(&f.plan, &request));
     assert_same_bits(&f, FMM_PHASE_UP, up, f.n_boxes_values, 1);
     assert_same_bits(&f, FMM_PHASE_DOWN, down, f.n_potential, 1);
@@ -39,28 +42,70 @@ static void give_field(const fixture *f, int32_t box, double *check) {
   }
 }
 
+/* Leaves and what is above them both ways, against the references. */
+static void check_both_ways(fixture *f) {
+  check_up(f);
+  for (int32_t b = 0; b < f->tree.n_boxes; b++) give_field(f, b, f->sent + (int64_t)b * f->operators->n);
+  memcpy(f->check, f->sent, (size_t)f->n_boxes_values * sizeof *f->check); /* the reference adds the parents' part in place */
+  memset(f->potential, 0, (size_t)f->n_potential * sizeof *f->potential);
+  run_reference(f, &fmm_down_reference);
+  run_gpu(f, FMM_PHASE_DOWN, 1);
+  assert_close(f->shape, "down", f->n_potential, f->potential, f->fetched, 100 * bound_of(f->shape));
+}
+
+/* The plan again on some multiprocessors (0: all), of exactly what it was foretold to hold. */
+static size_t plan_on(fixture *f, int sms) {
+  fmm_gpu_request request = {.state = &f->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1, .sms = sms};
+  size_t least, best;
+  fmm_gpu_plan_destroy(&f->plan);
+  fmm_gpu_plan_predict(&request, &least, &best);
+  assert_ok(fmm_gpu_plan_create(&f->plan, &request));
+  if (!sms) assert_int_equal(fmm_gpu_plan_device_bytes(f->plan), best); /* what is foretold is for all of the device */
+  return fmm_gpu_plan_device_bytes(f->plan);
+}
+
+static int64_t leaves_with_targets(const fmm_tree *t) {
+  int64_t leaves = 0;
+  for (int32_t b = 0; b < t->n_boxes; b++) leaves += t->n_children[b] == 0 && t->target_end[b] > t->target_begin[b];
+  return leaves;
+}
+
 /* Many leaves of one column: sums between points and surfaces in one launch with their products (kernels/leaves_cuda.h). */
 static void leaves_summed_and_multiplied_in_one_launch_match_their_references(void **context) {
   static const shape cases[] = {{"many leaves, order 3", "laplace", "uniform", 9000, 3, 1, 1, 0, 0, 0, 1e-6},
                                 {"many leaves, order 4", "laplace", "plummer", 40000, 4, 9, 1, 0, 0, 1, 1e-6},
                                 {"many leaves, order 5, other targets", "laplace", "ellipsoid", 50000, 5, 12, 1, 0, 1, 0, 1e-6},
-                                {"many leaves, order 6", "laplace", "uniform", 160000, 6, 64, 1, 0, 0, 0, 1e-6},
+                                {"many leaves, order 6", "laplace", "uniform", 160000, 6, 32, 1, 0, 0, 0, 1e-6},
+                                {"many leaves of up to 200 points, order 6", "laplace", "plummer", 500000, 6, 200, 1, 0, 0, 0, 1e-6},
                                 {"many leaves, order 6, other targets", "laplace", "plummer", 60000, 6, 12, 1, 0, 1, 0, 1e-6},
-                                {"many leaves, order 7", "laplace", "ellipsoid", 40000, 7, 12, 1, 0, 0, 0, 1e-6},
-                                {"many leaves, order 8", "laplace", "uniform", 40000, 8, 16, 1, 0, 1, 0, 1e-6}};
+                                {"many leaves, order 7", "laplace", "ellipsoid", 45000, 7, 12, 1, 0, 0, 0, 1e-6},
+                                {"many leaves, order 8", "laplace", "uniform", 50000, 8, 14, 1, 0, 1, 0, 1e-6}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture f;
-    int64_t leaves = 0;
     make(&f, &cases[i]);
-    for (int32_t b = 0; b < f.tree.n_boxes; b++) leaves += f.tree.n_children[b] == 0 && f.tree.source_end[b] > f.tree.source_begin[b];
-    assert_true(leaves >= FMM_LATTICE_MANY_ROWS);
-    check_up(&f);
-    for (int32_t b = 0; b < f.tree.n_boxes; b++) give_field(&f, b, f.sent + (int64_t)b * f.operators->n);
-    memcpy(f.check, f.sent, (size_t)f.n_boxes_values * sizeof *f.check); /* the reference adds the parents' part in place */
-    memset(f.potential, 0, (size_t)f.n_potential * sizeof *f.potential);
-    run_reference(&f, &fmm_down_reference);
-    run_gpu(&f, FMM_PHASE_DOWN, 1);
-    assert_close(&cases[i], "down", f.n_potential, f.potential, f.fetched, 100 * bound_of(&cases[i]));
+    assert_true(leaves_with_sources(&f.tree) >= FMM_LATTICE_MANY_ROWS && leaves_with_targets(&f.tree) >= FMM_LEAVES_A_MULTIPROCESSOR * sms);
+    plan_on(&f, 0);
+    check_both_ways(&f);
+    release(&f);
+  }
+}
+
+/* Leaves that are few for the whole device, whose sums and products are apart, and many downward for eight multiprocessors, where their equivalent densities have no room of their own. */
+static void leaves_few_for_the_device_and_many_for_a_part_match_their_references(void **context) {
+  static const shape cases[] = {{"some leaves, order 4", "laplace", "plummer", 6000, 4, 8, 1, 0, 0, 0, 1e-6},
+                                {"some leaves, order 6", "laplace", "uniform", 40000, 6, 64, 1, 0, 0, 0, 1e-6},
+                                {"some leaves, order 6, other targets", "laplace", "ellipsoid", 9000, 6, 20, 1, 0, 1, 0, 1e-6},
+                                {"some leaves, order 8", "laplace", "uniform", 24000, 8, 40, 1, 0, 0, 0, 1e-6}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    make(&f, &cases[i]);
+    const int64_t leaves = leaves_with_targets(&f.tree);
+    assert_true(leaves >= FMM_LEAVES_A_MULTIPROCESSOR * PART && leaves < FMM_LEAVES_A_MULTIPROCESSOR * sms);
+    const size_t whole = plan_on(&f, 0);
+    check_both_ways(&f);
+    const size_t part = plan_on(&f, PART);
+    if (part + (size_t)(leaves * f.operators->n) * sizeof(double) > whole) fail_msg("%s: %zu bytes on eight multiprocessors, %zu on all", cases[i].name, part, whole);
+    check_both_ways(&f);
     release(&f);
   }
 }
@@ -77,10 +122,12 @@ static void dense_operators_serve_many_columns(void **context) {
 int main(void) {
   fmm_gpu_info info;
   fmm_gpu_query(0, &info);
+  sms = info.sms;
   if (!info.present) return fprintf(stderr, "skipped: %s\n", info.reason), FMM_TEST_SKIP;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(up_and_down_of_few_and_of_many_columns_give_the_same_bits),
       cmocka_unit_test(leaves_summed_and_multiplied_in_one_launch_match_their_references),
+      cmocka_unit_test(leaves_few_for_the_device_and_many_for_a_part_match_their_references),
       cmocka_unit_test(dense_operators_serve_many_columns),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
