@@ -131,6 +131,18 @@ static double device_u_parts(const fmm_counts *c, double tiles_of_pairs) {
   return tiles_of_pairs * (8 * (double)c->n_targets / (double)c->n_leaves + RECORD);
 }
 
+/* A leaf that is the whole tree, summed so (runtime/gpu/gpu_direct.cu): a record for each tile and one that it sums, which the host has too while the plan is made, and what tiles give to one another. */
+typedef struct circle { double records, parts; } circle;
+static circle circle_of(const fmm_counts *c, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
+  enum { RECORD = 24 };
+  int64_t tiles;
+  int lanes_log2, per_lane;
+  if (c->n_leaves != 1 || !c->both_on_gpu || !(gpu[FMM_PHASE_ULIST] > 0) || precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE) return (circle){0};
+  fmm_pair_shape_tiles(c->n_targets, fmm_pair_tile_cap(c->n_targets), FMM_TILE_MOST, &tiles, &lanes_log2, &per_lane);
+  const double mates = (double)fmm_pair_direct_mates(c->n_targets, tiles), all = (double)tiles;
+  return (circle){RECORD * all * (all - mates), 8 * mates * (double)c->n_targets};
+}
+
 /* What the host holds while a device's plan is made: records of tiles, ranges and offsets of U, P2M and L2P a leaf, children and neighbours of V a parent, and of U an entry's
  * range, or of both directions its three places and its pair's record. */
 static double gpu_set_up(const fmm_counts *c, double tiles_of_pairs) {
@@ -186,9 +198,10 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   if (on_gpu > 0) {
     double complex_bytes = v_single ? 2 * sizeof(float) : 2 * sizeof(double);
     double tiles = tiles_of_pairs(c, pair, precision, gpu_fraction);
-    f.device = device_u_parts(c, tiles) + device_bytes(c, pair, &what, precision, gpu_fraction, complex_bytes, c->order);
+    const circle direct = circle_of(c, precision, gpu_fraction);
+    f.device = device_u_parts(c, tiles) + direct.records + direct.parts + device_bytes(c, pair, &what, precision, gpu_fraction, complex_bytes, c->order);
     f.device_least = device_bytes(c, pair, &what, precision, gpu_fraction, complex_bytes, 1);
-    f.set_up = gpu_set_up(c, tiles);
+    f.set_up = gpu_set_up(c, tiles) + direct.records;
     f.host += f.set_up;
   }
   *footprint = f;

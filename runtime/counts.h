@@ -94,8 +94,9 @@ extern fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS];
 
 /* Whether a GPU sums this tree's U in both directions of a pair, where that is in double (and there is room for it). */
 int fmm_ulist_both_on_gpu(const fmm_tree *tree, const fmm_count_case *what);
-/* Of direct sums alone, one way, on a GPU; bytes are left out. */
+/* Of direct sums alone, one way, on a GPU; bytes are left out. And in both directions, of a pair for which fmm_pair_both_on_gpu is true; no pairs where they go one way. */
 fmm_work fmm_ulist_gpu_direct(const fmm_pair_info *pair, int gradient, int n_columns, int64_t n_sources, int64_t n_targets);
+fmm_work fmm_ulist_gpu_direct_both(const fmm_pair_info *pair, int64_t points);
 
 /* Share of U's work that is too tight for float on a GPU at this tolerance; all_targets: as in the case. FMM_ERR_MEMORY only. */
 fmm_status fmm_tight_share(const fmm_tree *tree, const fmm_rows *u, int64_t all_targets, double tolerance, double *share);

@@ -262,10 +262,14 @@ static fmm_status try_one_leaf(search *s) {
   int64_t larger = c->n_sources > c->n_targets ? c->n_sources : c->n_targets;
   if (larger < 1 || larger > INT_MAX) return FMM_OK;
   fmm_counts direct = {.order = c->order, .n_columns = c->n_columns, .gradient = c->gradient, .n_surface = c->n_surface, .third_order = c->third_order, .tolerance = c->tolerance, .n_levels = 1,
-                       .n_sources = c->n_sources, .n_targets = c->n_targets, .n_leaves = 1, .n_boxes = 1};
+                       .n_sources = c->n_sources, .n_targets = c->n_targets, .n_leaves = 1, .n_boxes = 1, .same_points = c->same_points};
   fmm_work *u = &direct.level[FMM_PHASE_ULIST][0];
   u->pairs = (double)c->n_sources * (double)c->n_targets, u->flops = u->pairs * fmm_pair_flops(s->pair, c->gradient, c->n_columns), u->entries = 1;
   direct.level[FMM_WORK_ULIST_GPU][0] = fmm_ulist_gpu_direct(s->pair, c->gradient, c->n_columns, c->n_sources, c->n_targets);
+  if (c->same_points && fmm_pair_both_on_gpu(s->pair, c->gradient, c->n_columns, c->third_order)) {
+    const fmm_work both = fmm_ulist_gpu_direct_both(s->pair, larger);
+    if (both.pairs > 0) direct.level[FMM_WORK_ULIST_GPU_BOTH][0] = both, direct.both_on_gpu = 1;
+  }
   fmm_counts_add_up(&direct);
   fmm_tuned candidate;
   fmm_cost_table costs;

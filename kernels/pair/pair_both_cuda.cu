@@ -3,7 +3,8 @@
  * registers, and sources, staged in shared memory too, are dealt to the groups, four at a time. Four blocks are on a multiprocessor of an H200: with targets in registers there would be three.
  * What a lane's targets give to a source is summed over the lanes of the group by shuffles, kept in shared memory until the chunk is done and then written to the place that this tile
  * has among the parts of the sources' leaf (runtime/gpu/gpu_both.cu), which another launch adds in their order.
- * The leaf itself, and sources that have not the tile's leaf in their list (which lists of targets that are the sources have not), are summed onto the tile alone. Bits depend on the tree only: of rows in parts, tiles of other rows make
+ * The leaf itself, and sources that have not the tile's leaf in their list (which lists of targets that are the sources have not), are summed onto the tile alone. A leaf that is the whole tree has tiles for
+ * mates instead (runtime/gpu/gpu_direct.cu). Bits depend on the tree only: of rows in parts, tiles of other rows make
  * again what they give to the rows that are asked for. Roots are twice their value (root_cuda.h), and sums halved at the end. */
 #include <cuda_pipeline.h>
 
@@ -17,6 +18,7 @@ enum { WARPS = 4, THREADS = 32 * WARPS, BLOCKS = 4 /* a multiprocessor, where it
        MOST_PIECES = 65535 /* blocks of a grid in y */, TARGETS = 64 /* double2 of a lane's target: x and y for 32 lanes, z and density */ };
 constexpr int ROOM = (int)FMM_BOTH_CHUNK + BEHIND;
 constexpr unsigned ALL = 0xffffffffu;
+static_assert(FMM_BOTH_MATES == 32, "one a lane");
 
 /* A block's shared memory. back: what the tile gives to each source. */
 struct staged {
@@ -82,8 +84,13 @@ __device__ __forceinline__ void add_alone(const double *source, const double2 *t
   for (; N > 1 && j < alone; j += p.groups) add_alone_of<TINY, 1, R>(source + WIDTH * j, next, target, sum);
 }
 
+/* Whether points of a pair may be so near that their squared distance is zero, or subnormal. */
+enum guard { APART, NEAR, NEAR_AND_TINY };
+template <guard G>
+__device__ __forceinline__ double root_of(double r2) { return G == APART ? fmm_rsqrt_newton_twice(r2, fmm_rsqrt_seed(r2)) : guarded_root<G == NEAR_AND_TINY>(r2); }
+
 /* N sources at once and the lane's targets; given[n]: what these give to source n. */
-template <int N, int R>
+template <guard G, int N, int R>
 __device__ __forceinline__ void add_mates_of(const double *const (&source)[N], const double2 *target, double (&sum)[R], double (&given)[N]) {
   double s[N][WIDTH], at[3];
 #pragma unroll
@@ -93,7 +100,7 @@ __device__ __forceinline__ void add_mates_of(const double *const (&source)[N], c
     const double density = take_target(target, r, at);
 #pragma unroll
     for (int n = 0; n < N; n++) {
-      double r2 = square_of(at, s[n][0], s[n][1], s[n][2]), root = fmm_rsqrt_newton_twice(r2, fmm_rsqrt_seed(r2));
+      const double root = root_of<G>(square_of(at, s[n][0], s[n][1], s[n][2]));
       sum[r] = fma(s[n][3], root, sum[r]);
       given[n] = fma(density, root, given[n]);
     }
@@ -118,7 +125,7 @@ __device__ __forceinline__ double halve(double first, double second, bool upper,
 
 /* Sources [alone, filled): all groups go as often, as their lanes are of the same warps; behind the last there are some without a density. Four at a time, whose sums are
  * exchanged such that each quarter of a group goes on with one of them. */
-template <int R>
+template <guard G, int R>
 __device__ __forceinline__ void add_mates(const double *source, double *back, const double2 *target, int alone, int filled, const place &p, double (&sum)[R]) {
   source = fmm_held(source), back = fmm_held(back), target = fmm_held(target + p.lane);
   int first = alone + p.group;
@@ -130,14 +137,14 @@ __device__ __forceinline__ void add_mates(const double *source, double *back, co
     double given[4];
     const double *s = source + WIDTH * first;
     const int next = WIDTH * p.groups;
-    add_mates_of<4, R>({s, s + next, s + 2 * next, s + 3 * next}, target, sum, given);
+    add_mates_of<G, 4, R>({s, s + next, s + 2 * next, s + 3 * next}, target, sum, given);
     const double mine = sum_below(halve(halve(given[0], given[2], upper, half), halve(given[1], given[3], upper, half), second, quarter), quarter);
     if (keeps) own[first] = mine;
   }
 #pragma unroll 1
   for (; first < end; first += p.groups) {
     double given[1];
-    add_mates_of<1, R>({source + WIDTH * first}, target, sum, given);
+    add_mates_of<G, 1, R>({source + WIDTH * first}, target, sum, given);
     const double all = sum_below(exchange(given[0], half), half);
     if (p.lane == 0) back[first] = all;
   }
@@ -177,7 +184,7 @@ __device__ __forceinline__ void stage_sources(const job &a, const fmm_cuda_chunk
   }
 }
 
-template <int R>
+template <bool MAY_BE_NEAR, int R>
 __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, staged &s) {
   const int lanes = 1 << chunk.lanes_log2;
   const place p = {lanes, (int)threadIdx.x & (lanes - 1), (int)threadIdx.x >> chunk.lanes_log2, THREADS >> chunk.lanes_log2, (int)threadIdx.x >> 5, (int)threadIdx.x & 31};
@@ -196,7 +203,9 @@ __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, sta
       __syncthreads();
       if (tiny) add_alone<true, R>(s.source, s.target, chunk.alone, p, sum);
       else add_alone<false, R>(s.source, s.target, chunk.alone, p, sum);
-      add_mates<R>(s.source, s.back, s.target, chunk.alone, chunk.filled, p, sum);
+      if (!MAY_BE_NEAR) add_mates<APART, R>(s.source, s.back, s.target, chunk.alone, chunk.filled, p, sum);
+      else if (tiny) add_mates<NEAR_AND_TINY, R>(s.source, s.back, s.target, chunk.alone, chunk.filled, p, sum);
+      else add_mates<NEAR, R>(s.source, s.back, s.target, chunk.alone, chunk.filled, p, sum);
       __syncthreads();
       for (int n = p.warp; n < chunk.mates; n += WARPS) {
         const int64_t partial = __shfl_sync(ALL, mate.partial, n);
@@ -228,23 +237,41 @@ __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, sta
   }
 }
 
+template <bool MAY_BE_NEAR>
 __global__ void __launch_bounds__(THREADS, BLOCKS) sum_both(const job a) {
   extern __shared__ __align__(16) char memory[];
   staged &s = *(staged *)memory;
   static_assert(WARPS * 32 * FMM_BOTH_MOST <= WIDTH * ROOM, "the warps' sums fit where sources were");
   const fmm_cuda_chunk first = a.chunk[blockIdx.x];
   switch (first.per_lane) {
-    case 1: sum_tile<1>(a, first, s); break;
-    case 2: sum_tile<2>(a, first, s); break;
-    case 3: sum_tile<3>(a, first, s); break;
-    case 4: sum_tile<4>(a, first, s); break;
-    case 5: sum_tile<5>(a, first, s); break;
-    case 6: sum_tile<6>(a, first, s); break;
-    case 7: sum_tile<7>(a, first, s); break;
-    case 8: sum_tile<8>(a, first, s); break;
-    case 9: sum_tile<9>(a, first, s); break;
-    default: sum_tile<FMM_BOTH_MOST>(a, first, s);
+    case 1: sum_tile<MAY_BE_NEAR, 1>(a, first, s); break;
+    case 2: sum_tile<MAY_BE_NEAR, 2>(a, first, s); break;
+    case 3: sum_tile<MAY_BE_NEAR, 3>(a, first, s); break;
+    case 4: sum_tile<MAY_BE_NEAR, 4>(a, first, s); break;
+    case 5: sum_tile<MAY_BE_NEAR, 5>(a, first, s); break;
+    case 6: sum_tile<MAY_BE_NEAR, 6>(a, first, s); break;
+    case 7: sum_tile<MAY_BE_NEAR, 7>(a, first, s); break;
+    case 8: sum_tile<MAY_BE_NEAR, 8>(a, first, s); break;
+    case 9: sum_tile<MAY_BE_NEAR, 9>(a, first, s); break;
+    default: sum_tile<MAY_BE_NEAR, FMM_BOTH_MOST>(a, first, s);
   }
+}
+
+/* A block 32 points of a leaf that has many parts, some of them a warp, which are added in their order. Blocks: 32 points each. */
+__global__ void __launch_bounds__(THREADS) join_many_parts(const fmm_cuda_joint *joint, const double *partial, double *out) {
+  __shared__ double shared[WARPS][32];
+  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  const fmm_cuda_joint j = *joint;
+  const int64_t i = (int64_t)blockIdx.x * 32 + lane;
+  double sum = 0;
+  const double *from = partial + j.partial + i;
+#pragma unroll 16
+  for (int k = j.parts * warp / WARPS; k < j.parts * (warp + 1) / WARPS; k++) sum += i < j.target_count ? from[(int64_t)k * j.target_count] : 0;
+  shared[warp][lane] = sum;
+  __syncthreads();
+  if (warp || i >= j.target_count) return;
+  for (int w = 1; w < WARPS; w++) sum += shared[w][lane];
+  out[j.target_begin + i] += sum;
 }
 
 /* A warp 32 points of a leaf: their parts in their order. Blocks: (leaves; which 32 points, and every MOST_PIECES-th 32 after those). */
@@ -266,13 +293,16 @@ int fmm_cuda_both_serves(const fmm_gpu_plan *p) {
   return p->same_points && fmm_pair_both_on_gpu(p->info, p->gradient, p->columns, !fmm_pair_newton_on_gpu(p->tolerance)) && !p->sums[FMM_SUM_U].single;
 }
 
-cudaError_t fmm_cuda_both_prepare(void) { return cudaFuncSetAttribute(sum_both, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(staged)); }
+cudaError_t fmm_cuda_both_prepare(void) {
+  const cudaError_t error = cudaFuncSetAttribute(sum_both<false>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(staged));
+  return error == cudaSuccess ? cudaFuncSetAttribute(sum_both<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(staged)) : error;
+}
 
 cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
   const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   if (row_begin >= row_end || s->n_tiles == 0) return cudaSuccess;
   job a = {s->d_chunk, s->d_mate, {p->d_source[0], p->d_source[1], p->d_source[2]}, p->d_density, p->d_near, s->d_partial, p->d_tiny, row_begin, row_end};
-  return fmm_cuda_launch(sum_both, dim3((unsigned)s->n_tiles), THREADS, sizeof(staged), stream, p->carveout, a);
+  return fmm_cuda_launch(s->near ? sum_both<true> : sum_both<false>, dim3((unsigned)s->n_tiles), THREADS, sizeof(staged), stream, p->carveout, a);
 }
 
 cudaError_t fmm_cuda_both_join(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
@@ -280,5 +310,6 @@ cudaError_t fmm_cuda_both_join(const fmm_gpu_plan *p, int64_t row_begin, int64_t
   int64_t begin = s->row_joint[row_begin], n = s->row_joint[row_end] - begin;
   if (n <= 0) return cudaSuccess;
   const unsigned pieces = ((unsigned)s->most_joined + 31) / 32;
+  if (s->direct) return fmm_cuda_launch(join_many_parts, dim3(pieces), THREADS, 0, stream, p->carveout, (const fmm_cuda_joint *)s->d_joint, (const double *)s->d_partial, p->d_near);
   return fmm_cuda_launch(join_parts, dim3((unsigned)((n + WARPS - 1) / WARPS), pieces < MOST_PIECES ? pieces : MOST_PIECES), THREADS, 0, stream, p->carveout, (const fmm_cuda_joint *)(s->d_joint + begin), n, (const double *)s->d_partial, p->d_near);
 }

@@ -14,6 +14,17 @@ int fmm_pair_tile_cap(int64_t targets) {
 
 int64_t fmm_pair_seats(int64_t tiles, int lanes_log2, int per_lane, int beside) { return (tiles << lanes_log2) * (10 * per_lane + beside); }
 
+int64_t fmm_pair_direct_mates(int64_t points, int64_t tiles) {
+  return tiles < FMM_DIRECT_LEAST_TILES || tiles > FMM_DIRECT_MOST_TILES || points > tiles * FMM_DIRECT_LARGEST_TILE ? 0 : (tiles - 1) / 2;
+}
+
+/* Groups of lanes take four sources at a time: fours of tiles leave no rest. */
+int64_t fmm_pair_direct_mates_a_chunk(int64_t points, int64_t tiles) {
+  const int64_t largest = (points + tiles - 1) / tiles, fit = FMM_BOTH_CHUNK / largest, most = (fit < FMM_BOTH_MATES ? fit : FMM_BOTH_MATES) - 2, mates = fmm_pair_direct_mates(points, tiles);
+  const int64_t chunks = (mates + most / 4 * 4 - 1) / (most / 4 * 4);
+  return ((mates + chunks - 1) / chunks + 3) / 4 * 4;
+}
+
 void fmm_pair_shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int *lanes_log2, int *per_lane) {
   double best = INFINITY;
   for (int l = 2; l <= 5; l++) {

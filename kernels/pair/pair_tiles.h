@@ -9,8 +9,8 @@ enum { FMM_TILE_MOST = 10 /* targets a lane, where each has one value */ };
  * pair's distance and root. Macros, as kernels are compiled for them. */
 #define FMM_TILE_TARGETS_A_LANE(values, points) ((values) == 1 ? ((points) ? FMM_TILE_MOST : 5) : (values) <= 4 ? 4 : 2)
 #define FMM_TILE_COLUMNS(values_a_column) (4 * (values_a_column) <= 8 ? 4 : 2 * (values_a_column) <= 8 ? 2 : 1)
-/* U in both directions of a pair (kernels/pair/pair_both_cuda.cu): sources that a tile stages at once. */
-enum { FMM_BOTH_CHUNK = 992 };
+/* U in both directions of a pair (kernels/pair/pair_both_cuda.cu): targets a lane, sources that a tile stages at once, and of how many leaves or parts of them, a lane each. */
+enum { FMM_BOTH_MOST = FMM_TILE_MOST, FMM_BOTH_CHUNK = 992, FMM_BOTH_MATES = 32 };
 /* Sums between points and surfaces as lattices (kernels/pair/pair_lattice_cuda.cu): the orders that they serve, targets a lane, and boxes of W's lists that a lane takes before
  * another takes over; up to which order P2M goes with the leaves' products in one launch, and from
  * how many leaves a multiprocessor on L2P does (kernels/leaves_cuda.h). */
@@ -25,4 +25,9 @@ void fmm_pair_shape_tiles(int64_t count, int cap, int most, int64_t *tiles, int 
 /* What a source costs these tiles, in tenths of a pair: lanes without a target take as long, and each lane's loop over a source costs beside its pairs `beside` tenths more: */
 enum { FMM_BESIDE_PAIRS = 4, FMM_BESIDE_BOTH = 8 /* in both directions, with what lanes exchange */ };
 int64_t fmm_pair_seats(int64_t tiles, int lanes_log2, int per_lane, int beside);
+/* One leaf onto itself in both directions (runtime/gpu/gpu_direct.cu): of so many tiles each takes those that follow it in a circle, half of the others. How many; 0: one way, where tiles are too few for a
+ * gain or what they give to one another takes too much memory. And how many of them a chunk of its sources has at most, beside two tiles that it sums one way. */
+enum { FMM_DIRECT_LEAST_TILES = 128, FMM_DIRECT_MOST_TILES = 1023, FMM_DIRECT_LARGEST_TILE = 64 };
+int64_t fmm_pair_direct_mates(int64_t points, int64_t tiles);
+int64_t fmm_pair_direct_mates_a_chunk(int64_t points, int64_t tiles);
 #endif

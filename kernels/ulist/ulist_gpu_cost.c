@@ -3,7 +3,7 @@
  *   one way (kernels/pair/pair_cuda.cu):             pairs: of every source of a row with every seat of its tiles; entries: tiles
  *   both directions (kernels/pair/pair_both_cuda.cu): a pair of leaves is summed by that of the two whose seats it fills better; a leaf with itself (and a box that is
  *                                    no row's leaf, which lists of targets that are the sources have not) one way, guarded. A pair is one for both points. entries: chunks of a tile's sources; bytes: also a value written and read for
- *                                    every source and tile
+ *                                    every source and tile. A leaf that is the whole tree: its tiles take one another so, and themselves one way (runtime/gpu/gpu_direct.cu)
  * A block takes a tile, so that the tiles that end last keep single multiprocessors busy while others have none: `longest` is the work of the longest. On an H200 (a sweep of 128 trees of 20,000
  * to 1,500,000 points; half of them single, a third held out) times are then foretold within 4 % (median; nine of ten within 14 %; 18 since targets of both directions lie in shared memory), without it within 9 and 19 %, and by pairs and entries alone within 12 and 24 %. */
 #include <math.h>
@@ -97,6 +97,21 @@ static int taken(const counting *c, int32_t box, int32_t other) {
   return mine < its ? HALVES : mine > its ? 0 : 1;
 }
 
+/* What a source costs a tile whose pairs are guarded, one way. */
+static double guarded_seats(const shape *s) { return (double)((int64_t)1 << s->lanes_log2) * (A_GUARDED_PAIR * s->per_lane + FMM_BESIDE_PAIRS); }
+
+/* A leaf of so many points that is the whole tree. */
+static void count_circle(level_sums *at, const shape *s, int64_t points) {
+  const double mates = (double)fmm_pair_direct_mates(points, s->tiles), each = (double)points / (double)s->tiles, all = (double)s->tiles;
+  const double of_a_tile = HALVES * each * (mates * seats_of(s, 1, FMM_BESIDE_BOTH) + (all - 2 * mates) * guarded_seats(s));
+  at->pairs += all * of_a_tile, at->longest = fmax(at->longest, of_a_tile);
+  at->chunks += all * ceil(mates / (double)fmm_pair_direct_mates_a_chunk(points, s->tiles)), at->parts += HALVES * mates * (double)points;
+}
+
+static int is_circle(const counting *c, const shape *s, int32_t box) {
+  return c->u->n_rows == 1 && c->u->n_entries == 1 && c->u->entry[0] == box && fmm_pair_direct_mates(targets_of(c->tree, box), s->tiles) > 0;
+}
+
 static void count_both(counting *c, int64_t begin, int64_t end) {
   level_sums piece[FMM_MAX_LEVELS] = {{0}};
   for (int64_t r = begin; r < end; r++) {
@@ -106,13 +121,17 @@ static void count_both(counting *c, int64_t begin, int64_t end) {
     double shared = 0, alone = 0; /* sources, in halves */
     at->bytes += bytes_of(c, box);
     if (!s.tiles) continue;
+    if (is_circle(c, &s, box)) {
+      count_circle(at, &s, targets_of(c->tree, box));
+      continue;
+    }
     for (int64_t e = c->u->offset[r]; e < c->u->offset[r + 1]; e++) {
       const int32_t other = c->u->entry[e];
       const double sources = (double)sources_of(c->tree, other);
       if (other == box || !c->shapes[other].tiles) alone += HALVES * sources;
       else shared += taken(c, box, other) * sources;
     }
-    const double of_a_tile = shared * seats_of(&s, 1, FMM_BESIDE_BOTH) + alone * (double)((int64_t)1 << s.lanes_log2) * (A_GUARDED_PAIR * s.per_lane + FMM_BESIDE_PAIRS);
+    const double of_a_tile = shared * seats_of(&s, 1, FMM_BESIDE_BOTH) + alone * guarded_seats(&s);
     at->pairs += (double)s.tiles * of_a_tile, at->longest = fmax(at->longest, of_a_tile);
     at->chunks += (double)s.tiles * ceil((shared + alone) / HALVES / FMM_BOTH_CHUNK), at->parts += (double)s.tiles * shared;
   }
@@ -135,7 +154,9 @@ static counting counting_of(const fmm_tree *tree, const fmm_lists *lists, const 
 }
 
 int fmm_ulist_both_on_gpu(const fmm_tree *tree, const fmm_count_case *what) {
-  return tree->same_points && tree->n_leaves >= 2 && fmm_pair_both_on_gpu(what->pair, what->gradient, what->n_columns, what->third_order);
+  const counting c = {.cap = fmm_pair_tile_cap(tree->targets.n), .most = most_a_lane(what->pair, what->gradient, what->n_columns)};
+  if (!tree->same_points || !fmm_pair_both_on_gpu(what->pair, what->gradient, what->n_columns, what->third_order)) return 0;
+  return tree->n_leaves >= 2 || fmm_pair_direct_mates(tree->targets.n, shape_of(&c, tree->targets.n).tiles) > 0;
 }
 
 fmm_status fmm_ulist_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
@@ -168,4 +189,14 @@ fmm_work fmm_ulist_gpu_direct(const fmm_pair_info *pair, int gradient, int n_col
   w.pairs = (double)n_sources * seats_of(&s, s.tiles, FMM_BESIDE_PAIRS) / TENTHS, w.longest = w.pairs / (double)s.tiles;
   w.flops = w.pairs * fmm_pair_flops(pair, gradient, n_columns);
   return w;
+}
+
+fmm_work fmm_ulist_gpu_direct_both(const fmm_pair_info *pair, int64_t points) {
+  const counting c = {.cap = fmm_pair_tile_cap(points), .most = most_a_lane(pair, 0, 1)};
+  const shape s = shape_of(&c, points);
+  level_sums all = {0};
+  if (!fmm_pair_direct_mates(points, s.tiles)) return (fmm_work){0};
+  count_circle(&all, &s, points);
+  const double pairs = all.pairs / (TENTHS * HALVES);
+  return (fmm_work){.pairs = pairs, .longest = all.longest / (TENTHS * HALVES), .flops = pairs * fmm_pair_flops(pair, 0, 1), .entries = all.chunks, .bytes = 2 * sizeof(double) * all.parts / HALVES};
 }

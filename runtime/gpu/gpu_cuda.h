@@ -104,7 +104,6 @@ typedef struct fmm_cuda_run { uint8_t a, b, axis, begin; int16_t point[6]; } fmm
 
 /* U where the sums of two leaves onto one another are made together (kernels/pair/pair_both_cuda.cu): a tile's sources are chunks, a chunk's some leaves or parts of them, first
  * those that are summed onto the tile alone: the leaf itself. */
-enum { FMM_BOTH_MATES = 32 /* a lane each */, FMM_BOTH_MOST = FMM_TILE_MOST /* targets a lane */ };
 typedef struct fmm_cuda_mate {
   int64_t begin, partial; /* first source; where the tile's sums onto them go in d_partial, -1: nowhere */
   int32_t row;            /* the leaf's */
@@ -135,6 +134,7 @@ typedef struct fmm_cuda_sums {
   int32_t *unit_end, *d_unit_end;    /* past each tile's last unit; the host's is kept */
   fmm_cuda_unit *d_unit;
   int both;                          /* U in both directions at once: chunks instead of tiles and ranges, first those that tiles begin with, then others */
+  int direct, near;                  /* that of a leaf that is the whole tree; pairs of its points may be so near that their squared distance vanishes */
   int64_t n_chunks, n_mates;
   fmm_cuda_chunk *chunk, *d_chunk;
   fmm_cuda_mate *mate, *d_mate;
@@ -485,8 +485,10 @@ void fmm_cuda_tables_free(fmm_cuda_tables *tables);
 fmm_status fmm_cuda_tables_fall_back(fmm_gpu_plan *plan, const fmm_state *state);
 void fmm_cuda_sums_free(fmm_cuda_sums *sums); /* host tables; those that rows are looked up in stay with fmm_cuda_sums_free_offsets */
 void fmm_cuda_sums_free_offsets(fmm_cuda_sums *sums);
-/* Chunks, mates and joints of U in both directions (runtime/gpu/gpu_both.cu), and `both` set; nothing where entries or chunks are more than `most`, at most INT32_MAX. */
+/* Chunks, mates and joints of U in both directions (runtime/gpu/gpu_both.cu), and `both` set; nothing where entries or chunks are more than `most`, at most INT32_MAX. The same of a tree of one leaf, `direct` set
+ * too (runtime/gpu/gpu_direct.cu); nothing where that does not serve. */
 fmm_status fmm_cuda_both_build(fmm_gpu_plan *plan, const fmm_tree *tree, const fmm_rows *u, int64_t most);
+fmm_status fmm_cuda_direct_build(fmm_gpu_plan *plan, const fmm_tree *tree, const fmm_rows *u, int64_t most);
 
 /* V's tables (runtime/gpu/gpu_vlist.cu); nothing without rows. */
 fmm_status fmm_cuda_v_build(fmm_gpu_plan *plan, fmm_cuda_tables *tables, const fmm_tree *tree, const fmm_rows *v);

@@ -393,7 +393,10 @@ static fmm_status u_job(void *context) {
   const fmm_rows *u = &j->state->lists->u;
   const int64_t most = p->most_entries > 0 && p->most_entries < INT32_MAX ? p->most_entries : INT32_MAX;
   if (!fmm_cuda_has(p, FMM_PHASE_ULIST)) return FMM_OK;
-  if (fmm_cuda_both_serves(p)) FMM_TRY(fmm_cuda_both_build(p, j->state->tree, u, most));
+  if (fmm_cuda_both_serves(p)) {
+    FMM_TRY(fmm_cuda_direct_build(p, j->state->tree, u, most));
+    if (!p->sums[FMM_SUM_U].both) FMM_TRY(fmm_cuda_both_build(p, j->state->tree, u, most));
+  }
   return p->sums[FMM_SUM_U].both ? FMM_OK : build_u(p, j->state);
 }
 

@@ -176,6 +176,36 @@ static void direct_sums_on_a_gpu_are_one_leaf_of_many_tiles(void **state) {
   assert_true(fmm_ulist_gpu_direct(&fmm_info_laplace, 0, 1, 500, 0).pairs == 0);
 }
 
+/* 8,192 points in 256 tiles of 32, four lanes of eight: each takes 127 others in both directions, at 8 tenths of a pair a lane beside, and itself and the opposite one alone, at 11 tenths a pair and 4 a lane; five chunks of at most
+ * 28. 8,160 points in 255 tiles have no opposite ones. Few tiles, and many, go one way. */
+static void direct_sums_in_both_directions_are_a_circle_of_tiles(void **state) {
+  const fmm_work w = fmm_ulist_gpu_direct_both(&fmm_info_laplace, 8192), odd = fmm_ulist_gpu_direct_both(&fmm_info_laplace, 8160);
+  const double tile = 32 * 4 * (127 * (10 * 8 + 8) + 2 * (11 * 8 + 4)) / 10.0, of_odd = 32 * 4 * (127 * (10 * 8 + 8) + (11 * 8 + 4)) / 10.0;
+  assert_true(fabs(w.pairs / (256 * tile) - 1) < 1e-14 && fabs(w.longest / tile - 1) < 1e-14 && w.entries == 256 * 5 && w.bytes == 16.0 * 127 * 8192 && w.flops == 11 * w.pairs);
+  assert_true(fabs(odd.pairs / (255 * of_odd) - 1) < 1e-14);
+  assert_true(fmm_ulist_gpu_direct_both(&fmm_info_laplace, 4064).pairs == 0 && fmm_ulist_gpu_direct_both(&fmm_info_laplace, 4065).pairs > 0);
+  assert_true(fmm_ulist_gpu_direct_both(&fmm_info_laplace, 32736).pairs > 0 && fmm_ulist_gpu_direct_both(&fmm_info_laplace, 32737).pairs == 0);
+}
+
+/* A tree of one leaf is counted as such sums are. */
+static void a_tree_of_one_leaf_counts_as_direct_sums(void **state) {
+  enum { N = 8192 };
+  static double points[3 * N];
+  const fmm_tree_options options = {.leaf_size = N, .root_scale = 1};
+  const fmm_count_case what = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 1, .tolerance = 1e-6};
+  fmm_tree tree;
+  fmm_lists lists;
+  fmm_counts c;
+  assert_ok(fmm_generate_points("uniform", N, 1, points, 1));
+  assert_ok(fmm_tree_build(&tree, N, points, NULL, 0, NULL, &options, 1));
+  assert_ok(fmm_lists_build(&lists, &tree, 4, FMM_LISTS_TO_COUNT, 1));
+  assert_ok(fmm_count_work(&tree, &lists, &what, 1, &c));
+  const fmm_work direct = fmm_ulist_gpu_direct_both(&fmm_info_laplace, N), *both = &c.total[FMM_WORK_ULIST_GPU_BOTH];
+  assert_true(c.both_on_gpu && both->pairs == direct.pairs && both->longest == direct.longest && both->entries == direct.entries && both->bytes > direct.bytes);
+  fmm_lists_free(&lists);
+  fmm_tree_free(&tree);
+}
+
 /* Rows with the same neighbours come together, in their old order; others by the mask of their directions. */
 static void rows_of_a_window_are_ordered_by_their_neighbours(void **state) {
   const int64_t offset[5] = {0, 2, 3, 5, 6};
@@ -311,6 +341,8 @@ int main(void) {
                                      cmocka_unit_test(the_gpus_form_counts_parents_groups_and_padded_operators),
       cmocka_unit_test(the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them),
       cmocka_unit_test(direct_sums_on_a_gpu_are_one_leaf_of_many_tiles),
+                                     cmocka_unit_test(direct_sums_in_both_directions_are_a_circle_of_tiles),
+                                     cmocka_unit_test(a_tree_of_one_leaf_counts_as_direct_sums),
                                      cmocka_unit_test(rows_of_a_window_are_ordered_by_their_neighbours), cmocka_unit_test(colours_of_a_window_take_turns),
                                      cmocka_unit_test(columns_components_and_gradients_enter_each_term),
                                      cmocka_unit_test(boxes_without_sources_or_targets_count_nothing),

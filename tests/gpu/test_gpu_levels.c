@@ -4,7 +4,7 @@
 #include "kernels/pair/pair_tiles.h"
 
 enum { PART = 8 /* multiprocessors */ };
-static int sms; /* of the device */
+static int device_sms;
 
 /* Columns that are many for a part of the device (more than 64 of the leaves, and of the parents of a level, for eight multiprocessors) and few for all of it go through other kernels of up and down, one for
  * each length of a parity block. */
@@ -83,7 +83,7 @@ static void leaves_summed_and_multiplied_in_one_launch_match_their_references(vo
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture f;
     make(&f, &cases[i]);
-    assert_true(leaves_with_sources(&f.tree) >= FMM_LATTICE_MANY_ROWS && leaves_with_targets(&f.tree) >= FMM_LEAVES_A_MULTIPROCESSOR * sms);
+    assert_true(leaves_with_sources(&f.tree) >= FMM_LATTICE_MANY_ROWS && leaves_with_targets(&f.tree) >= FMM_LEAVES_A_MULTIPROCESSOR * device_sms);
     plan_on(&f, 0);
     check_both_ways(&f);
     release(&f);
@@ -100,7 +100,7 @@ static void leaves_few_for_the_device_and_many_for_a_part_match_their_references
     fixture f;
     make(&f, &cases[i]);
     const int64_t leaves = leaves_with_targets(&f.tree);
-    assert_true(leaves >= FMM_LEAVES_A_MULTIPROCESSOR * PART && leaves < FMM_LEAVES_A_MULTIPROCESSOR * sms);
+    assert_true(leaves >= FMM_LEAVES_A_MULTIPROCESSOR * PART && leaves < FMM_LEAVES_A_MULTIPROCESSOR * device_sms);
     const size_t whole = plan_on(&f, 0);
     check_both_ways(&f);
     const size_t part = plan_on(&f, PART);
@@ -122,7 +122,7 @@ static void dense_operators_serve_many_columns(void **context) {
 int main(void) {
   fmm_gpu_info info;
   fmm_gpu_query(0, &info);
-  sms = info.sms;
+  device_sms = info.sms;
   if (!info.present) return fprintf(stderr, "skipped: %s\n", info.reason), FMM_TEST_SKIP;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(up_and_down_of_few_and_of_many_columns_give_the_same_bits),

@@ -224,6 +224,34 @@ static void u_falls_back_to_one_direction_where_there_is_no_room(void **context)
   release(&f);
 }
 
+/* A tree of one leaf: an odd number of tiles and an even one, points that coincide, and squares that are subnormal, in a tile and across tiles; in one direction where there is no room for the parts. */
+static void one_leaf_is_summed_in_both_directions(void **context) {
+  static const shape cases[] = {{"one leaf of 141 tiles", "laplace", "plummer", 4500, 2, 5000, 1, 0, 0, 0, 1e-6},
+                                {"one leaf of 136 tiles", "laplace", "ellipsoid", 4347, 2, 5000, 1, 0, 0, 0, 1e-6},
+                                {"one leaf, coincident points", "laplace", "uniform", 6600, 2, 7000, 1, 0, 0, 1, 1e-6},
+                                {"one leaf, a subnormal square", "laplace", "uniform", 4200, 2, 5000, 1, 0, 0, TINY, 1e-6},
+                                {"one leaf, tiles that end among points of one key", "laplace", "uniform", 6200, 2, 7000, 1, 0, 0, THICK, 1e-6}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    size_t both, least, best;
+    make(&f, &cases[i]);
+    assert_int_equal(f.tree.n_boxes, 1);
+    fmm_gpu_request request = {.state = &f.state, .phases = 1u << FMM_PHASE_ULIST, .threads = 1};
+    fmm_gpu_plan_destroy(&f.plan);
+    fmm_gpu_plan_predict(&request, &least, &best);
+    assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+    both = fmm_gpu_plan_device_bytes(f.plan);
+    assert_true(best == both && least + (size_t)f.tree.targets.n * 60 * sizeof(double) < best); /* 60 parts and more */
+    check_phase(&f, &fmm_ulist_reference, f.potential, f.n_potential);
+    fmm_gpu_plan_destroy(&f.plan);
+    request.memory_cap = least;
+    assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+    assert_true(fmm_gpu_plan_falls_back(f.plan) && fmm_gpu_plan_device_bytes(f.plan) <= least);
+    check_phase(&f, &fmm_ulist_reference, f.potential, f.n_potential);
+    release(&f);
+  }
+}
+
 /* All of an execution but W, X, which this tree has not; fetches the potentials. */
 static void run_in_order(fixture *f, const fmm_phase order[4]) {
   for (int64_t i = 0; i < f->n_potential; i++) f->fetched[i] = NAN;
@@ -265,6 +293,7 @@ int main(void) {
       cmocka_unit_test(v_with_spectra_in_single_precision_keeps_six_digits),
       cmocka_unit_test(v_in_slabs_gives_the_same_bits),
       cmocka_unit_test(u_falls_back_to_one_direction_where_there_is_no_room),
+      cmocka_unit_test(one_leaf_is_summed_in_both_directions),
       cmocka_unit_test(u_beside_the_far_chain_gives_the_same_bits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,18 @@ static void memory_is_the_sum_of_the_arrays(void **state) {
   assert_true(fabs(f.host - f.workspace - f.set_up - arrays - n * 32) < 1); /* bytes */
 }
 
+/* 8,192 points in one leaf: 256 tiles, of which each sums 129, 127 of them in both directions. */
+static void one_leaf_has_what_its_tiles_give_to_one_another(void **state) {
+  static const double u_on_gpu[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1};
+  const fmm_precision u_in_single[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = FMM_PRECISION_SINGLE};
+  fmm_counts c = full_tree(8192, 0, 6);
+  fmm_footprint f, one_way;
+  c.same_points = 1, c.both_on_gpu = 1;
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, u_on_gpu, &f);
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, u_in_single, u_on_gpu, &one_way);
+  assert_true(f.device == one_way.device + 8.0 * 127 * 8192 + 24 * 256 * 129 && f.set_up == one_way.set_up + 24 * 256 * 129);
+}
+
 /* Mates and halos are there only where the CPU sums pairs in both directions: Laplace, but not Stokes with gradient. */
 static void only_pairs_summed_in_both_directions_have_halos(void **state) {
   static const double far_on_gpu[FMM_N_PHASES] = {1, 0, 1, 1, 1, 1};
@@ -185,6 +197,7 @@ int main(void) {
                                      cmocka_unit_test(what_does_not_fit_on_the_gpu_runs_elsewhere_or_is_refused),
                                      cmocka_unit_test(intervals_surround_the_prediction_and_absent_devices_have_none),
                                      cmocka_unit_test(memory_is_the_sum_of_the_arrays),
+                                     cmocka_unit_test(one_leaf_has_what_its_tiles_give_to_one_another),
                                      cmocka_unit_test(only_pairs_summed_in_both_directions_have_halos),
                                      cmocka_unit_test(a_tree_without_far_field_has_no_expansions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
