@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <math.h>
 
+#include "kernels/pair/pair_both.h"
 #include "runtime/estimate.h"
 #include "sched/sched.h"
 
