@@ -1,6 +1,5 @@
 /* Learning from measured times, only when asked: each phase's constant (model/model.h says which else) is multiplied by measured over predicted of the latest execution,
- * the tree is tuned again with them, and if another leaf size, root scale or assignment is predicted faster the plan is made anew from its own
- * points (scaling and shift are exact, so they come back exactly). */
+ * the tree is tuned again with them, and if another leaf size, root scale or assignment is predicted faster the plan is made anew from its own points. */
 #include <math.h>
 #include <string.h>
 
@@ -14,37 +13,6 @@ static void refit(fmm_machine *machine, const fmm_setup *s) {
   }
 }
 
-/* The caller's rows in their order, from the sorted unique points. */
-static fmm_status restore(const fmm_points *p, const fmm_tree *tree, double **rows, double **normals) {
-  FMM_TRY(FMM_ALLOCATE(rows, 3 * p->n_input, "the points of the new plan"));
-  if (p->normal[0]) FMM_TRY(FMM_ALLOCATE(normals, 3 * p->n_input, "the normals of the new plan"));
-  for (int64_t i = 0; i < p->n; i++) {
-    int64_t begin = p->first ? p->first[i] : i, end = p->first ? p->first[i + 1] : i + 1;
-    for (int64_t k = begin; k < end; k++) {
-      int64_t row = 3 * p->input_row[k];
-      const double scaled[3] = {p->x[i], p->y[i], p->z[i]};
-      for (int axis = 0; axis < 3; axis++) (*rows)[row + axis] = scaled[axis] / tree->scale + tree->shift[axis];
-      for (int axis = 0; axis < 3 && p->normal[0]; axis++) (*normals)[row + axis] = p->normal[axis][i];
-    }
-  }
-  return FMM_OK;
-}
-
-static fmm_status rebuild(const fmm_plan *plan, const fmm_setup *old, fmm_setup **fresh) {
-  double *sources = NULL, *normals = NULL, *targets = NULL, *unused = NULL;
-  const fmm_tree *t = &old->tree;
-  fmm_status status;
-  FMM_CHECK(restore(&t->sources, t, &sources, &normals));
-  if (!t->same_points) FMM_CHECK(restore(&t->targets, t, &targets, &unused));
-  FMM_CHECK(fmm_setup_create(fresh, plan, t->sources.n_input, sources, normals, t->same_points ? 0 : t->targets.n_input, targets));
-done:
-  FMM_FREE(&sources);
-  FMM_FREE(&normals);
-  FMM_FREE(&targets);
-  FMM_FREE(&unused);
-  return status;
-}
-
 fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed) {
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_adapt: plan is NULL");
   fmm_setup *old = plan->setup, *fresh = NULL;
@@ -52,7 +20,7 @@ fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed) {
   if (!(old->info.last_evaluation_s > 0)) return FMM_FAIL(FMM_ERR_ARGUMENT, "there is nothing to learn from yet; call fmm_plan_execute first");
   fmm_machine before = plan->machine;
   refit(&plan->machine, old);
-  fmm_status status = rebuild(plan, old, &fresh);
+  fmm_status status = fmm_setup_recreate(&fresh, plan);
   if (status != FMM_OK) return plan->machine = before, status;
   const int degraded = fresh->no_gpu[0] && !old->no_gpu[0]; /* for want of what the old one holds */
   int differs = !degraded && strcmp(fresh->info.plan_id, old->info.plan_id) != 0;

@@ -51,8 +51,9 @@ fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity,
   char order[80] = "direct sums only, no order";
   if (i->order && isnan(i->expected_error)) snprintf(order, sizeof order, "order %d (%d surface points)", i->order, fmm_surface_size(i->order));
   else if (i->order) snprintf(order, sizeof order, "order %d (%d surface points, error of at most %.1e expected)", i->order, fmm_surface_size(i->order), i->expected_error);
-  say(&t, "plan %s: kernel %s, tolerance %g, %s\n", i->plan_id, plan->pair->info->name, plan->options.tolerance,
+  say(&t, "plan %s: kernel %s, tolerance %g, %s\n", i->plan_id, plan->pair->info->name, plan->asked_tolerance,
       plan->options.gradient ? "potential and gradient" : "potential");
+  if (plan->tightened > 1) say(&t, "planned for %.1e, since results of a plan for less did not keep the tolerance\n", plan->options.tolerance);
   say(&t, "%lld sources, %lld targets; %s; leaf size %d, root scale %.4g%s: %lld leaves, %lld boxes, %d levels%s\n", (long long)i->n_sources,
       (long long)i->n_targets, order, i->leaf_size, i->root_scale, s->kept_choice ? " (kept since the points moved)" : "", (long long)i->n_leaves, (long long)i->n_boxes, i->n_levels,
       s->n_nested ? ", clusters below the finest cell" : "");

@@ -30,6 +30,7 @@ static fmm_status check_spaces(const fmm_options *o) {
 
 static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options, const fmm_machine *machine) {
   FMM_TRY(fmm_options_copy(options, &plan->options));
+  plan->asked_tolerance = plan->options.tolerance, plan->tightened = 1;
   FMM_TRY(check_spaces(&plan->options));
   FMM_TRY(fmm_pair_find(plan->options.kernel, &plan->pair));
   FMM_TRY(fmm_pair_resolve_params(plan->pair->info, plan->options.n_params, plan->options.params, plan->params));
@@ -60,7 +61,7 @@ fmm_status fmm_plan_create_with(fmm_plan **plan, const fmm_options *options, con
 fmm_status fmm_plan_create_nested(fmm_plan **plan, const fmm_plan *outer, fmm_setup *setup) {
   fmm_plan *p = NULL;
   FMM_TRY(FMM_ALLOCATE_ZERO(&p, 1, "a cluster's plan"));
-  p->options = outer->options;
+  p->options = outer->options, p->asked_tolerance = outer->asked_tolerance, p->tightened = outer->tightened;
   p->options.scale = 1;
   p->divisor = 1;
   p->options.root_scale = 0;

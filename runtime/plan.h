@@ -67,7 +67,8 @@ typedef struct fmm_choice {
 } fmm_choice;
 
 struct fmm_plan {
-  fmm_options options;
+  fmm_options options;                 /* its tolerance is the one that is planned for: asked_tolerance / tightened */
+  double asked_tolerance, tightened;   /* keep_tolerance.c; 1: not tightened */
   char profile_path[512];
   const fmm_pair *pair;
   double params[FMM_MAX_PARAMS];       /* in the caller's units; 1 where results are divided by the parameter: */
@@ -98,6 +99,8 @@ fmm_status fmm_plan_check_points(const fmm_plan *plan, int64_t n_sources, const 
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                             int64_t n_targets, const double *targets);
 void fmm_setup_destroy(fmm_setup **setup);
+/* recreate.c: another set-up for the plan's points, by the options and machine that it has now. */
+fmm_status fmm_setup_recreate(fmm_setup **setup, const fmm_plan *plan);
 /* choose_tree.c: leaf size and root scale, from the options, kept (*kept nonzero) or by the tuner on estimated counts. */
 fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, int64_t n_sources, const double *sources, int64_t n_targets,
                            const double *targets, fmm_tree_options *choice, int *kept);

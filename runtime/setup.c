@@ -137,7 +137,7 @@ static void fill_info(fmm_setup *s, const fmm_plan *plan) {
   *i = (fmm_plan_info){.struct_size = sizeof *i, .order = s->far_field ? s->counts.order : 0, .expected_error = s->far_field ? s->expected_error : NAN, .leaf_size = s->tree.leaf_size, .root_scale = s->tree.root_scale,
                        .schedule = s->assignment.kind, .threads = plan->threads, .n_sources = s->tree.sources.n_input,
                        .n_targets = s->tree.targets.n_input, .n_leaves = s->tree.n_leaves, .n_boxes = s->tree.n_boxes,
-                       .n_levels = s->tree.n_levels, .host_bytes = state_bytes(s), .n_clusters = s->n_nested,
+                       .n_levels = s->tree.n_levels, .host_bytes = state_bytes(s), .n_clusters = s->n_nested, .tightened = plan->tightened,
                        .clusters_predicted_s = fmm_nested_predicted_s(s)};
   i->predicted_s = s->makespan.seconds + i->clusters_predicted_s;
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
@@ -249,7 +249,7 @@ static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const po
     FMM_TRY(fmm_order_settle(&search, order));
     end_part(s, FMM_PART_ORDER, t);
   }
-  s->expected_error = search.expected_error;
+  s->expected_error = search.expected_error * plan->tightened;
   if (*order == first) return FMM_OK;
   fmm_lists_free(&s->lists);
   fmm_tree_free(&s->tree);

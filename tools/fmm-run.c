@@ -14,6 +14,7 @@
 static const fmm_cli_option run_table[] = {
     FMM_CLI_INT("repeat", AT(repeat), "R", 1, 1000000, "timed executions after one warm-up (1, without warm-up)"),
     FMM_CLI_INT("verify", AT(verify), "S", 1, 1e15, "compare with direct sums at S targets"),
+    FMM_CLI_FLAG("no-check", 0, AT(unchecked), "do not hold a few results against direct sums, and plan anew where they err too much"),
     FMM_CLI_TEXT("output", AT(output), "FILE", "results as .npy, .csv or .vtk: a row a target, for each density potential[, gx, gy, gz]"),
     FMM_CLI_FLAG("explain", 0, AT(explain), "say what was chosen, and why"),
     FMM_CLI_TEXT("trace", AT(trace), "FILE", "timeline of the last execution as Chrome trace JSON (Perfetto opens it)"),

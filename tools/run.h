@@ -8,7 +8,7 @@ typedef struct fmm_run_options {
   fmm_case_options c; /* first: the shared tables fill it */
   int64_t repeat, verify; /* verify 0: not asked */
   const char *output, *trace;
-  int explain, adapt, json, quiet, verbose;
+  int explain, adapt, json, quiet, verbose, unchecked;
 } fmm_run_options;
 
 /* Relative errors against direct sums at sampled targets; of several density columns the worst. */
@@ -20,6 +20,13 @@ typedef struct fmm_run_error {
   double reachable, gradient_reachable;
 } fmm_run_error;
 
+/* What was found when results were held against the tolerance (fmm_plan_keep_tolerance). */
+typedef struct fmm_run_check {
+  int rounds;    /* 0: not checked */
+  double error;  /* in the last of them */
+  double seconds; /* of all, without new plans and executions */
+} fmm_run_check;
+
 typedef struct fmm_run {
   fmm_run_options options;
   fmm_case data;
@@ -30,6 +37,7 @@ typedef struct fmm_run {
   int64_t runs;
   double median_s, min_s, max_s, phase_s[FMM_N_PHASES], clusters_s; /* phases, clusters: medians */
   fmm_plan_info info;      /* after the last execution */
+  fmm_run_check check;
   fmm_run_error error;
 } fmm_run;
 

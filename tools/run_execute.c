@@ -19,6 +19,11 @@ static void say_what_is_missing(const fmm_run *run) {
   if (*no_gpu) fmm_cli_say("no GPU is used: %s", no_gpu);
 }
 
+static fmm_status note_info(fmm_run *run) {
+  run->info.struct_size = sizeof run->info;
+  return fmm_plan_get_info(run->plan, &run->info);
+}
+
 fmm_status fmm_run_plan(fmm_run *run) {
   fmm_options options;
   FMM_TRY(fmm_case_to_options(&run->options.c, &options));
@@ -29,8 +34,7 @@ fmm_status fmm_run_plan(fmm_run *run) {
   FMM_TRY(fmm_plan_create_with(&run->plan, &options, &run->machine)); /* in a file or not */
   FMM_TRY(fmm_plan_set_points(run->plan, run->data.n, run->data.points, NULL, run->data.targets ? run->data.n_targets : 0, run->data.targets));
   say_what_is_missing(run);
-  run->info.struct_size = sizeof run->info;
-  FMM_TRY(fmm_plan_get_info(run->plan, &run->info));
+  FMM_TRY(note_info(run));
   if (!run->options.quiet) fmm_case_say_reach(&run->options.c, run->info.expected_error);
   return FMM_OK;
 }
@@ -54,16 +58,57 @@ static double median(double *times, int64_t n) {
 
 static fmm_status execute_once(fmm_run *run) {
   FMM_TRY(fmm_plan_execute(run->plan, run->data.densities, run->potential, run->gradient));
-  run->info.struct_size = sizeof run->info;
-  return fmm_plan_get_info(run->plan, &run->info);
+  return note_info(run);
 }
 
-/* times: one row of `runs` for the whole, then one for each phase, then one for the clusters. */
+static fmm_status note_prediction(fmm_run *run) {
+  FMM_TRY(note_info(run));
+  run->predicted_s = run->info.predicted_s;
+  memcpy(run->phase_predicted_s, run->info.phase_predicted_s, sizeof run->phase_predicted_s);
+  return FMM_OK;
+}
+
+/* One round: whether the results keep the tolerance, else a plan that may. Where there is no memory for that one, the results stay what they are. */
+static fmm_status check_once(fmm_run *run, int *changed) {
+  fmm_run_check *c = &run->check;
+  const double begin = fmm_now_s(), setup_s = run->info.setup_s, tolerance = fmm_case_tolerance(&run->options.c);
+  double error = NAN;
+  *changed = 0;
+  fmm_status status = fmm_plan_keep_tolerance(run->plan, run->data.densities, run->potential, run->gradient, &error, changed);
+  if (status == FMM_ERR_MEMORY) {
+    if (!run->options.quiet) fmm_cli_say("whether the tolerance of %.1e is kept was not seen, or not mended: %s", tolerance, fmm_last_error());
+    return FMM_OK;
+  }
+  FMM_TRY(status);
+  FMM_TRY(note_info(run));
+  c->rounds++, c->error = error;
+  c->seconds += fmm_now_s() - begin - (run->info.setup_s - setup_s);
+  if (*changed && !run->options.quiet) fmm_cli_say("an error of %.1e was found where %.1e is asked, so the plan is made anew for %.1e", error, tolerance, tolerance / run->info.tightened);
+  return FMM_OK;
+}
+
+/* Results of these densities are there. An order or a precision of the caller's own stays, whatever it leads to. */
+static fmm_status keep_tolerance(fmm_run *run) {
+  enum { MOST_ROUNDS = 5 };
+  const fmm_case_options *o = &run->options.c;
+  int changed = 1;
+  if (run->options.unchecked || o->order || (o->precision != FMM_PRECISION_AUTO && o->precision != FMM_PRECISION_DOUBLE)) return FMM_OK;
+  for (int round = 0; round < MOST_ROUNDS && changed; round++) {
+    FMM_TRY(check_once(run, &changed));
+    if (!changed) break;
+    FMM_TRY(note_prediction(run));
+    FMM_TRY(execute_once(run));
+  }
+  return FMM_OK;
+}
+
+/* times: one row of `runs` for the whole, then one for each phase, then one for the clusters. The first execution, or the warm-up, is the one that is checked. */
 static fmm_status execute_all(fmm_run *run, double *times) {
   int64_t n = run->options.repeat;
-  if (n > 1) FMM_TRY(execute_once(run)); /* the warm-up */
+  FMM_TRY(execute_once(run));
+  FMM_TRY(keep_tolerance(run));
   for (int64_t i = 0; i < n; i++) {
-    FMM_TRY(execute_once(run));
+    if (n > 1) FMM_TRY(execute_once(run));
     times[i] = run->info.last_evaluation_s;
     for (int p = 0; p < FMM_N_PHASES; p++) times[(1 + p) * n + i] = run->info.phase_measured_s[p];
     times[(1 + FMM_N_PHASES) * n + i] = run->info.clusters_measured_s;
@@ -76,10 +121,7 @@ static fmm_status execute_all(fmm_run *run, double *times) {
 }
 
 static fmm_status predict_and_execute(fmm_run *run, double *times) {
-  run->info.struct_size = sizeof run->info;
-  FMM_TRY(fmm_plan_get_info(run->plan, &run->info));
-  run->predicted_s = run->info.predicted_s;
-  memcpy(run->phase_predicted_s, run->info.phase_predicted_s, sizeof run->phase_predicted_s);
+  FMM_TRY(note_prediction(run));
   return execute_all(run, times);
 }
 

@@ -48,6 +48,11 @@ static json_t *error_object(const fmm_run *run) {
   return error;
 }
 
+static json_t *check_object(const fmm_run *run) {
+  const fmm_run_check *c = &run->check;
+  return json_pack("{s:o, s:f, s:i, s:f}", "estimated_error", fmm_json_number(c->error), "tightened", run->info.tightened, "rounds", c->rounds, "seconds", c->seconds);
+}
+
 static json_t *memory_object(const fmm_run *run) {
   struct rusage usage = {0};
   getrusage(RUSAGE_SELF, &usage);
@@ -67,6 +72,7 @@ fmm_status fmm_run_report_json(const fmm_run *run) {
   json_object_set_new(report, "evaluation_s", json_pack("{s:f, s:f, s:f, s:I}", "median", run->median_s, "min", run->min_s, "max", run->max_s, "runs",
                                                         (json_int_t)run->runs));
   json_object_set_new(report, "phases", phases_array(run));
+  if (run->check.rounds) json_object_set_new(report, "check", check_object(run));
   if (run->options.verify) json_object_set_new(report, "error", error_object(run));
   json_object_set_new(report, "memory_bytes", memory_object(run));
   json_object_set_new(report, "profile", profile_object(run));

@@ -44,9 +44,18 @@ static void print_times(const fmm_run *run) {
   if (run->info.n_clusters) printf("%-8s %-7s %-9s %12s %12s\n", "clusters", "cpu", "", fmm_text_seconds(run->info.clusters_predicted_s, a), fmm_text_seconds(run->clusters_s, b));
 }
 
+static void print_check(const fmm_run *run) {
+  const fmm_run_check *c = &run->check;
+  char a[32];
+  if (!c->rounds) return;
+  printf("check       error of some %.0e by a few direct sums, in %s", c->error, fmm_text_seconds(c->seconds, a));
+  if (run->info.tightened > 1) printf("; planned for %.1e, since less did not keep the tolerance", fmm_case_tolerance(&run->options.c) / run->info.tightened);
+  printf("\n");
+}
+
 static void print_error(const fmm_run *run) {
   const fmm_run_error *e = &run->error;
-  printf("\nerror       %.2e relative L2", e->relative_l2);
+  printf("error       %.2e relative L2", e->relative_l2);
   if (run->options.c.gradient) printf(", gradient %.2e", e->gradient_relative_l2);
   printf(", largest %.2e of the largest value; direct sums at %lld of %lld targets\n", e->max_relative, (long long)e->samples, (long long)run->data.n_targets);
 }
@@ -66,8 +75,9 @@ fmm_status fmm_run_report(const fmm_run *run) {
   print_case(run);
   print_plan(run);
   print_times(run);
+  printf("\n");
+  print_check(run);
   if (run->options.verify) print_error(run);
-  else printf("\n");
   print_resources(run);
   if (run->options.output) printf("output      %s\n", run->options.output);
   return FMM_OK;

@@ -115,6 +115,7 @@ typedef struct fmm_plan_info {
   double expected_error;          /* relative error expected of the order chosen: above the tolerance when no order is expected to reach it. NaN: none chosen */
   int n_clusters;                 /* groups of points below the finest cell, each with a plan of its own on the CPU, after the phases */
   double clusters_predicted_s, clusters_measured_s; /* all of them; part of predicted_s and last_evaluation_s */
+  double tightened;               /* the plan is made for the tolerance over this: 1, or more after fmm_plan_keep_tolerance found it not kept */
 } fmm_plan_info;
 
 /* Fills *options with defaults. Pass the macro: fmm_options_init(&o). */
@@ -170,6 +171,13 @@ FMM_API fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t c
  * predicted faster, makes it (a new plan_id). *changed, if not NULL, tells. The constants stay the plan's: points that are set
  * later may be served differently than by a new plan. Never done unasked. */
 FMM_API fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed);
+
+/* Whether the latest execution keeps the tolerance, and if not, a plan that is expected to. The order is chosen before densities are known, for such as cancel one another no more than random ones; those that
+ * do (charges of a conductor, forces on a drop's surface, crystals) give results so much smaller than their parts that it may not be enough. Arrays in the layout of fmm_plan_execute, all in host memory: the densities that it was
+ * called with, and its results. The relative L2 error (of potential and gradient the larger) is estimated by direct sums at 64 targets, at 512 where that is not clear, which takes some 5 % of an evaluation on CPU cores; *error, if not NULL, is the
+ * estimate (NaN where sums are beyond double precision). Where it is above the tolerance, and neither rounding alone nor an order or a precision named in the options is the cause, the plan is made anew for a tighter tolerance (a new plan_id; info.tightened says
+ * how much tighter) and *changed, if not NULL, is 1: execute again, and ask again. Else it is 0 and the plan is as before. What is tightened stays so for points that are set later. On failure the plan is as before. */
+FMM_API fmm_status fmm_plan_keep_tolerance(fmm_plan *plan, const double *densities, const double *potential, const double *gradient, double *error, int *changed);
 
 /* Writes the latest execution's timeline as Chrome trace JSON (Perfetto opens it). */
 FMM_API fmm_status fmm_plan_write_trace(const fmm_plan *plan, const char *path);

@@ -1,9 +1,15 @@
-/* Reader of .csv: one row a line, numbers separated by commas, semicolons or blanks (the first line decides), an optional header line
+/* Reader of .csv: one row a line, numbers separated by commas, semicolons or blanks (the first line decides), in quotes or not, an optional header line
  * of names, blank lines and # comments passed over. Numbers have decimal points: a comma as decimal mark is an error, not a column. */
 #include "number.h"
 #include "text.h"
 
 static const char expected[] = "numbers separated by commas, semicolons or blanks";
+
+/* What is no number but begins as one, in a header's place too, is a mistake and no name. */
+static int begins_as_number(fmm_view field) {
+  const char c = field.begin < field.end ? *field.begin : 0;
+  return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == '\'';
+}
 
 static int is_header(fmm_view line, char separator) {
   fmm_fields fields = fmm_fields_of(line, separator);
@@ -12,7 +18,7 @@ static int is_header(fmm_view line, char separator) {
   int words = 0, numbers = 0;
   while (fmm_fields_next(&fields, &field)) {
     if (fmm_parse_number(field.begin, field.end, &ignored)) numbers++;
-    else words += field.begin < field.end && !(*field.begin >= '0' && *field.begin <= '9') && *field.begin != '-' && *field.begin != '.';
+    else words += field.begin < field.end && !begins_as_number(field);
   }
   return words > 0 && numbers == 0;
 }

@@ -15,6 +15,12 @@ static fmm_view trimmed(fmm_view v) {
   return v;
 }
 
+/* Without the quotes around it, which spreadsheets write. */
+static fmm_view unquoted(fmm_view v) {
+  if (v.end - v.begin >= 2 && *v.begin == '"' && v.end[-1] == '"') v.begin++, v.end--;
+  return trimmed(v);
+}
+
 fmm_status fmm_lines_open(fmm_lines *lines, const char *path) {
   size_t length;
   *lines = (fmm_lines){.path = path};
@@ -45,7 +51,7 @@ int fmm_fields_next(fmm_fields *fields, fmm_view *field) {
   const char *p = fields->rest.begin, *end = fields->rest.end;
   if (fields->ended) return 0;
   while (p < end && (fields->separator == ' ' ? !is_blank(*p) : *p != fields->separator)) p++;
-  *field = trimmed((fmm_view){fields->rest.begin, p});
+  *field = unquoted(trimmed((fmm_view){fields->rest.begin, p}));
   fields->ended = p == end;
   if (p < end) p++;
   while (p < end && is_blank(*p)) p++;

@@ -37,6 +37,8 @@ static void csv_reads_every_separator_header_and_line_end(void **state) {
   assert_reads(file_with("a.csv", "# made by hand\n\n  1\t2  3 \n\n# more\n-4.5 .005 60000000000.\n"), 2, 0, two_points, NULL);
   assert_reads(file_with("a.csv", "\xef\xbb\xbfx y z\n1,2,3\n-4.5,5e-3,6e10"), 2, 0, two_points, NULL);
   assert_reads(file_with("a.CSV", "x,y,z\n"), 0, 0, NULL, NULL);
+  assert_reads(file_with("a.csv", "\"1\",\"2\",\"3\",\"0.5\"\n\"-4.5\", \"5e-3\",\" 6e10 \",-0.25\n"), 2, 1, two_points, two_densities); /* no row is lost as a header */
+  assert_reads(file_with("a.csv", "\"x\",\"y\",\"z\"\n\"1\",\"2\",\"3\"\n\"-4.5\",\"5e-3\",\"6e10\"\n"), 2, 0, two_points, NULL);
 }
 
 static void malformed_csv_is_refused_with_its_line(void **state) {
@@ -46,6 +48,9 @@ static void malformed_csv_is_refused_with_its_line(void **state) {
   assert_refused(file_with("a.csv", "x,y,z\n1,2,abc\n"), ":2:", "'abc'");
   assert_refused(file_with("a.csv", "1,2,3\n1,,3\n"), ":2:", "field 2");
   assert_refused(file_with("a.csv", "1,5;2,5;3,5\n"), ":1:", "decimal points");
+  assert_refused(file_with("a.csv", "+1,5;+2,5;+3,5\n1;2;3\n"), ":1:", "decimal points");
+  assert_refused(file_with("a.csv", "\"1,5\";\"2,5\";\"3,5\"\n1;2;3\n"), ":1:", "decimal points");
+  assert_refused(file_with("a.csv", "'1','2','3'\n1,2,3\n"), ":1:", "'1'");
   assert_refused(file_with("a.csv", "1,2,0x10\n"), ":1:", "'0x10'");
   assert_refused(file_with("a.csv", "1,2\n"), "2 columns", "x y z");
   assert_refused(file_with("a.csv", "7\n"), "1 column", "x y z");

@@ -365,6 +365,34 @@ static void the_cap_on_host_memory_counts_what_the_gpu_s_plan_holds_there(void *
   release(&p);
 }
 
+/* A drop's surface forces, which cancel: every schedule errs by some four times the tolerance, is told so, and keeps it with the plan that follows. */
+static void every_schedule_gets_another_plan_where_densities_cancel(void **context) {
+  enum { LATITUDES = 180 };
+  problem p;
+  make(&p, "stokes", "uniform", "signed", 2 * LATITUDES * LATITUDES, 1e-2, 0);
+  for (int i = 0; i < p.n; i++) {
+    const double pi = acos(-1), t = (i / (2 * LATITUDES) + 0.5) * pi / LATITUDES, f = i % (2 * LATITUDES) * pi / LATITUDES, x[3] = {sin(t) * cos(f), sin(t) * sin(f), cos(t)};
+    for (int k = 0; k < 3; k++) p.points[3 * i + k] = x[k], p.densities[3 * i + k] = x[k] * sin(t);
+  }
+  for (int i = 0; i < N_SCHEDULES; i++) {
+    fmm_plan_info info = {.struct_size = sizeof info};
+    double estimate = 0;
+    int changed = 0, rounds = 0;
+    plan_for(&p, schedules[i]);
+    if (i == 0) assert_ok(fmm_plan_direct(p.plan, p.densities, SAMPLES, NULL, p.exact, NULL));
+    execute(&p);
+    do {
+      assert_ok(fmm_plan_keep_tolerance(p.plan, p.densities, p.potential, NULL, &estimate, &changed));
+      if (rounds == 0) assert_true(changed && estimate > 2e-2);
+      if (changed) execute(&p);
+    } while (changed && ++rounds < 5);
+    assert_ok(fmm_plan_get_info(p.plan, &info));
+    assert_true(info.schedule == schedules[i] && info.tightened > 1 && estimate <= 1e-2);
+    assert_true(error_of(SAMPLES * p.outputs, p.exact, p.potential) <= 1e-2);
+  }
+  release(&p);
+}
+
 int main(void) {
   fmm_gpu_info info;
   fmm_gpu_query(0, &info);
@@ -374,6 +402,7 @@ int main(void) {
       cmocka_unit_test(gradients_on_every_schedule),
       cmocka_unit_test(surfaces_deep_in_the_tree_keep_their_shape),
       cmocka_unit_test(gradients_where_no_charge_is_near_keep_the_tolerance),
+      cmocka_unit_test(every_schedule_gets_another_plan_where_densities_cancel),
       cmocka_unit_test(executions_repeat_bit_by_bit),
       cmocka_unit_test(moved_points_give_the_bits_of_a_new_plan),
       cmocka_unit_test(columns_in_one_pass_match_single_ones),

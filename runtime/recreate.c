@@ -1,0 +1,33 @@
+/* A set-up made anew from the points of the one that a plan has: scaling and shift are exact, so they come back exactly. */
+#include "plan.h"
+
+/* The caller's rows in their order, from the sorted unique points. */
+static fmm_status restore(const fmm_points *p, const fmm_tree *tree, double **rows, double **normals) {
+  FMM_TRY(FMM_ALLOCATE(rows, 3 * p->n_input, "the points of the new plan"));
+  if (p->normal[0]) FMM_TRY(FMM_ALLOCATE(normals, 3 * p->n_input, "the normals of the new plan"));
+  for (int64_t i = 0; i < p->n; i++) {
+    int64_t begin = p->first ? p->first[i] : i, end = p->first ? p->first[i + 1] : i + 1;
+    for (int64_t k = begin; k < end; k++) {
+      int64_t row = 3 * p->input_row[k];
+      const double scaled[3] = {p->x[i], p->y[i], p->z[i]};
+      for (int axis = 0; axis < 3; axis++) (*rows)[row + axis] = scaled[axis] / tree->scale + tree->shift[axis];
+      for (int axis = 0; axis < 3 && p->normal[0]; axis++) (*normals)[row + axis] = p->normal[axis][i];
+    }
+  }
+  return FMM_OK;
+}
+
+fmm_status fmm_setup_recreate(fmm_setup **fresh, const fmm_plan *plan) {
+  double *sources = NULL, *normals = NULL, *targets = NULL, *unused = NULL;
+  const fmm_tree *t = &plan->setup->tree;
+  fmm_status status;
+  FMM_CHECK(restore(&t->sources, t, &sources, &normals));
+  if (!t->same_points) FMM_CHECK(restore(&t->targets, t, &targets, &unused));
+  FMM_CHECK(fmm_setup_create(fresh, plan, t->sources.n_input, sources, normals, t->same_points ? 0 : t->targets.n_input, targets));
+done:
+  FMM_FREE(&sources);
+  FMM_FREE(&normals);
+  FMM_FREE(&targets);
+  FMM_FREE(&unused);
+  return status;
+}
