@@ -24,6 +24,7 @@ typedef struct samples {
   double *planes;    /* densities, sorted */
   double *values;
   size *sizes;       /* of the potentials' columns, then of the gradients' */
+  double level_part[FMM_MAX_LEVELS]; /* of each target in a leaf of this level */
 } samples;
 
 static void free_samples(samples *s) {
@@ -80,13 +81,27 @@ static double part_of(const double *values, int64_t width, int columns, const si
   return part / columns;
 }
 
-/* How likely a row is to be a sample: half of that is the same for all rows, half is by the row's part of all squares, for few loud targets may have all the field and all the error. */
-static double likelihood(const fmm_plan *plan, const results *r, const samples *s, int64_t row) {
+/* Targets in small leaves are near to what the far field's errors come from: those of potentials are taken to go as the inverse of the leaf's side, those of gradients as its square. */
+static void measure_levels(const fmm_plan *plan, samples *s) {
+  const fmm_tree *t = &plan->setup->tree;
+  const fmm_points *p = &t->targets;
+  const int shift = plan->setup->state.gradient ? 4 : 2;
+  double all = 0;
+  for (int l = 0; l < FMM_MAX_LEVELS; l++) s->level_part[l] = ldexp(1, shift * (l - FMM_MAX_LEVELS));
+  for (int32_t k = 0; k < t->n_leaves; k++) {
+    const int64_t begin = t->target_begin[t->leaf[k]], end = t->target_end[t->leaf[k]];
+    all += (double)(p->first ? p->first[end] - p->first[begin] : end - begin) * s->level_part[t->level[t->leaf[k]]];
+  }
+  for (int l = 0; l < FMM_MAX_LEVELS; l++) s->level_part[l] /= all;
+}
+
+/* How likely a row is to be a sample: a third of that is the same for all rows, a third is by the row's part of all squares, for few loud targets may have all the field and all the error, a third by its leaf. */
+static double likelihood(const fmm_plan *plan, const results *r, const samples *s, int64_t row, int level) {
   const int64_t n = plan->setup->tree.targets.n_input, outputs = plan->setup->state.pair->info->outputs;
   const int columns = plan->setup->state.n_columns;
   double part = part_of(r->potential + row * outputs * columns, outputs, columns, s->sizes);
   if (r->gradient) part = (part + part_of(r->gradient + row * outputs * 3 * columns, 3 * outputs, columns, s->sizes + columns)) / 2;
-  return (1 / (double)n + part) / 2;
+  return (1 / (double)n + part + s->level_part[level]) / 3;
 }
 
 /* The sorted point that the k-th of the rows in sorted order belongs to. */
@@ -109,6 +124,31 @@ static void take(const fmm_points *p, samples *s, int64_t k, int64_t at, double 
 
 enum { ROWS = 256 }; /* whose likelihoods are added up before any of them is looked at */
 
+/* Rows in sorted order, one after the other, with the leaves that they are in. */
+typedef struct walk { const fmm_tree *tree; int64_t at, point; int32_t leaf; } walk;
+
+/* At the given row, which is not beyond the last. */
+static walk walk_from(const fmm_tree *t, int64_t at) {
+  walk w = {t, at, point_of(&t->targets, at), 0};
+  int32_t low = 0, high = t->n_leaves;
+  while (high - low > 1) { /* the last leaf that begins at the point or before it; those after it that are empty begin there too, and none has it */
+    const int32_t middle = low + (high - low) / 2;
+    if (t->target_begin[t->leaf[middle]] <= w.point) low = middle;
+    else high = middle;
+  }
+  w.leaf = low;
+  return w;
+}
+
+static int level_of(const walk *w) { return w->tree->level[w->tree->leaf[w->leaf]]; }
+
+static void step(walk *w) {
+  const fmm_points *p = &w->tree->targets;
+  w->at++;
+  w->point = !p->first || w->at >= p->first[w->point + 1] ? w->point + 1 : w->point;
+  while (w->leaf + 1 < w->tree->n_leaves && w->point >= w->tree->target_end[w->tree->leaf[w->leaf]]) w->leaf++;
+}
+
 /* A sample in each of as many equal parts of all likelihood, in the order in which points are sorted, and so in space. */
 static void draw(const fmm_plan *plan, const results *r, const double *block, double total, samples *s) {
   const fmm_points *p = &plan->setup->tree.targets;
@@ -119,8 +159,8 @@ static void draw(const fmm_plan *plan, const results *r, const double *block, do
     while ((b + 1) * ROWS < p->n_input && before + block[b] <= middle) before += block[b++];
     double sum = before, chance = 0;
     int64_t at = b * ROWS;
-    for (int64_t i = at; i < (b + 1) * ROWS && i < p->n_input; i++) {
-      at = i, chance = likelihood(plan, r, s, p->input_row[i]), sum += chance;
+    for (walk w = walk_from(&plan->setup->tree, at); w.at < (b + 1) * ROWS && w.at < p->n_input; step(&w)) {
+      at = w.at, chance = likelihood(plan, r, s, p->input_row[at], level_of(&w)), sum += chance;
       if (sum > middle) break;
     }
     take(p, s, k, at, total / (chance * (double)s->n));
@@ -136,9 +176,10 @@ static fmm_status choose(const fmm_plan *plan, const results *r, samples *s) {
     return FMM_OK;
   }
   FMM_TRY(FMM_ALLOCATE_ZERO(&block, n_blocks, "likelihoods of targets"));
+  measure_levels(plan, s);
 #pragma omp parallel for num_threads(plan->threads) schedule(static)
   for (int64_t b = 0; b < n_blocks; b++)
-    for (int64_t i = b * ROWS; i < (b + 1) * ROWS && i < p->n_input; i++) block[b] += likelihood(plan, r, s, p->input_row[i]);
+    for (walk w = walk_from(&plan->setup->tree, b * ROWS); w.at < (b + 1) * ROWS && w.at < p->n_input; step(&w)) block[b] += likelihood(plan, r, s, p->input_row[w.at], level_of(&w));
   for (int64_t b = 0; b < n_blocks; b++) total += block[b];
   draw(plan, r, block, total, s);
   FMM_FREE(&block);
