@@ -69,6 +69,7 @@ typedef struct fmm_choice {
 struct fmm_plan {
   fmm_options options;                 /* its tolerance is the one that is planned for: asked_tolerance / tightened */
   double asked_tolerance, tightened;   /* keep_tolerance.c; 1: not tightened */
+  int rounds;                          /* of that, since results kept the tolerance */
   char profile_path[512];
   const fmm_pair *pair;
   double params[FMM_MAX_PARAMS];       /* in the caller's units; 1 where results are divided by the parameter: */

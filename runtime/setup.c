@@ -249,7 +249,7 @@ static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const po
     FMM_TRY(fmm_order_settle(&search, order));
     end_part(s, FMM_PART_ORDER, t);
   }
-  s->expected_error = search.expected_error * plan->tightened;
+  s->expected_error = search.expected_error * plan->tightened; /* of densities whose error is as much larger than others' */
   if (*order == first) return FMM_OK;
   fmm_lists_free(&s->lists);
   fmm_tree_free(&s->tree);

@@ -87,18 +87,24 @@ static fmm_status check_once(fmm_run *run, int *changed) {
   return FMM_OK;
 }
 
-/* Results of these densities are there. An order or a precision of the caller's own stays, whatever it leads to. */
+static void say_what_is_left(const fmm_run *run) {
+  const double tolerance = fmm_case_tolerance(&run->options.c);
+  if (run->check.error > tolerance && !run->options.quiet)
+    fmm_cli_say("an error of about %.1e is left where %.1e is asked: neither order nor precision helps further, or rounding alone leaves as much (--verify tells)", run->check.error, tolerance);
+}
+
+/* Results of these densities are there. An order or a lower precision of the caller's own stays, whatever it leads to. */
 static fmm_status keep_tolerance(fmm_run *run) {
-  enum { MOST_ROUNDS = 5 };
   const fmm_case_options *o = &run->options.c;
   int changed = 1;
   if (run->options.unchecked || o->order || (o->precision != FMM_PRECISION_AUTO && o->precision != FMM_PRECISION_DOUBLE)) return FMM_OK;
-  for (int round = 0; round < MOST_ROUNDS && changed; round++) {
+  while (changed) { /* a few times at most */
     FMM_TRY(check_once(run, &changed));
     if (!changed) break;
     FMM_TRY(note_prediction(run));
     FMM_TRY(execute_once(run));
   }
+  say_what_is_left(run);
   return FMM_OK;
 }
 

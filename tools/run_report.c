@@ -48,8 +48,8 @@ static void print_check(const fmm_run *run) {
   const fmm_run_check *c = &run->check;
   char a[32];
   if (!c->rounds) return;
-  printf("check       error of some %.0e by a few direct sums, in %s", c->error, fmm_text_seconds(c->seconds, a));
-  if (run->info.tightened > 1) printf("; planned for %.1e, since less did not keep the tolerance", fmm_case_tolerance(&run->options.c) / run->info.tightened);
+  printf("check       error of about %.1e, %s, by a few direct sums in %s", c->error, c->error <= fmm_case_tolerance(&run->options.c) ? "as asked" : "more than asked", fmm_text_seconds(c->seconds, a));
+  if (run->info.tightened > 1) printf("; planned for %.1e", fmm_case_tolerance(&run->options.c) / run->info.tightened);
   printf("\n");
 }
 

@@ -172,11 +172,12 @@ FMM_API fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t c
  * later may be served differently than by a new plan. Never done unasked. */
 FMM_API fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed);
 
-/* Whether the latest execution keeps the tolerance, and if not, a plan that is expected to. The order is chosen before densities are known, for such as cancel one another no more than random ones; those that
- * do (charges of a conductor, forces on a drop's surface, crystals) give results so much smaller than their parts that it may not be enough. Arrays in the layout of fmm_plan_execute, all in host memory: the densities that it was
- * called with, and its results. The relative L2 error (of potential and gradient the larger) is estimated by direct sums at 512 targets (from 131,072 sources on at fewer, 64 at least, where that is clear); *error, if not NULL, is the
- * estimate (NaN where sums are beyond double precision). Where it is above the tolerance, and neither rounding alone nor an order or a precision named in the options is the cause, the plan is made anew for a tighter tolerance (a new plan_id; info.tightened says
- * how much tighter) and *changed, if not NULL, is 1: execute again, and ask again. Else it is 0 and the plan is as before. What is tightened stays so for points that are set later. On failure the plan is as before. */
+/* Whether the latest execution keeps the tolerance, and if not, a plan that errs less. The order is chosen before densities are known, for such as cancel one another no more than random ones; of those that do (charges of a
+ * conductor, forces on a drop's surface, crystals) the results are so much smaller than their parts that it may not be enough. Arrays in the layout of fmm_plan_execute, all in host memory: the densities that it was called
+ * with, and its results. The relative L2 error (of potential and gradient the larger) is estimated by direct sums at 512 targets (64 to 4,096, by what they cost and how near the error is to the tolerance); *error, if not NULL,
+ * is the estimate (NaN where sums or results are not finite). Where it is above 0.9 of the tolerance, and of eight times what rounding is expected to leave, and the options name neither an order nor mixed or single precision, the
+ * plan is made anew for a tighter tolerance (a new plan_id; info.tightened says how much tighter) and *changed, if not NULL, is 1: execute again, and ask again. Else it is 0 and the plan is as before: so it is after five plans
+ * in a row. What is tightened stays so, for points that are set later too; only a new plan begins anew. On failure the plan is as before; both are held while it works. */
 FMM_API fmm_status fmm_plan_keep_tolerance(fmm_plan *plan, const double *densities, const double *potential, const double *gradient, double *error, int *changed);
 
 /* Writes the latest execution's timeline as Chrome trace JSON (Perfetto opens it). */

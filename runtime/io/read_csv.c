@@ -1,26 +1,34 @@
 /* Reader of .csv: one row a line, numbers separated by commas, semicolons or blanks (the first line decides), in quotes or not, an optional header line
  * of names, blank lines and # comments passed over. Numbers have decimal points: a comma as decimal mark is an error, not a column. */
+#include <string.h>
+
 #include "number.h"
 #include "text.h"
 
 static const char expected[] = "numbers separated by commas, semicolons or blanks";
 
-/* What is no number but begins as one, in a header's place too, is a mistake and no name. */
-static int begins_as_number(fmm_view field) {
-  const char c = field.begin < field.end ? *field.begin : 0;
-  return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == '\'';
+static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80; }
+
+/* A name has a letter, of any alphabet, and does not begin as numbers do, with a sign of any kind among them: what does and is none, in a header's place too, is a mistake. */
+static int is_name(fmm_view field) {
+  static const char minus[] = "\xe2\x88\x92"; /* U+2212 */
+  int letters = 0;
+  for (const char *p = field.begin; p < field.end; p++) letters += is_letter(*p);
+  if (!letters || (field.end - field.begin >= 3 && !memcmp(field.begin, minus, 3))) return 0;
+  const char c = *field.begin;
+  return !((c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == '\'');
 }
 
 static int is_header(fmm_view line, char separator) {
   fmm_fields fields = fmm_fields_of(line, separator);
   fmm_view field;
   double ignored;
-  int words = 0, numbers = 0;
+  int names = 0, numbers = 0;
   while (fmm_fields_next(&fields, &field)) {
     if (fmm_parse_number(field.begin, field.end, &ignored)) numbers++;
-    else words += field.begin < field.end && !begins_as_number(field);
+    else names += is_name(field);
   }
-  return words > 0 && numbers == 0;
+  return names > 0 && numbers == 0;
 }
 
 static int first_content(fmm_lines *lines) {

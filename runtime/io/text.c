@@ -50,6 +50,10 @@ fmm_fields fmm_fields_of(fmm_view line, char separator) {
 int fmm_fields_next(fmm_fields *fields, fmm_view *field) {
   const char *p = fields->rest.begin, *end = fields->rest.end;
   if (fields->ended) return 0;
+  if (p < end && *p == '"') { /* a separator within quotes is none */
+    const char *close = memchr(p + 1, '"', (size_t)(end - p - 1));
+    p = close ? close : p;
+  }
   while (p < end && (fields->separator == ' ' ? !is_blank(*p) : *p != fields->separator)) p++;
   *field = unquoted(trimmed((fmm_view){fields->rest.begin, p}));
   fields->ended = p == end;

@@ -38,6 +38,7 @@ static void csv_reads_every_separator_header_and_line_end(void **state) {
   assert_reads(file_with("a.csv", "\xef\xbb\xbfx y z\n1,2,3\n-4.5,5e-3,6e10"), 2, 0, two_points, NULL);
   assert_reads(file_with("a.CSV", "x,y,z\n"), 0, 0, NULL, NULL);
   assert_reads(file_with("a.csv", "\"1\",\"2\",\"3\",\"0.5\"\n\"-4.5\", \"5e-3\",\" 6e10 \",-0.25\n"), 2, 1, two_points, two_densities); /* no row is lost as a header */
+  assert_reads(file_with("a.csv", "\"x, in m\",y,\"z\"\n1,2,3\n-4.5,\"5e-3\",6e10\n"), 2, 0, two_points, NULL);
   assert_reads(file_with("a.csv", "\"x\",\"y\",\"z\"\n\"1\",\"2\",\"3\"\n\"-4.5\",\"5e-3\",\"6e10\"\n"), 2, 0, two_points, NULL);
 }
 
@@ -51,6 +52,10 @@ static void malformed_csv_is_refused_with_its_line(void **state) {
   assert_refused(file_with("a.csv", "+1,5;+2,5;+3,5\n1;2;3\n"), ":1:", "decimal points");
   assert_refused(file_with("a.csv", "\"1,5\";\"2,5\";\"3,5\"\n1;2;3\n"), ":1:", "decimal points");
   assert_refused(file_with("a.csv", "'1','2','3'\n1,2,3\n"), ":1:", "'1'");
+  assert_refused(file_with("a.csv", "\"\"1\"\",\"\"2\"\",\"\"3\"\"\n1,2,3\n"), ":1:", "1");
+  assert_refused(file_with("a.csv", "=\"1\",=\"2\",=\"3\"\n1,2,3\n"), ":1:", "=\"1\"");
+  assert_refused(file_with("a.csv", "\xe2\x88\x92" "1,\xe2\x88\x92" "2,\xe2\x88\x92" "3\n1,2,3\n"), ":1:", "is not a number");
+  assert_refused(file_with("a.csv", "\"1,5\",\"2,5\",\"3,5\"\n1,2,3\n"), ":1:", "'1,5'");
   assert_refused(file_with("a.csv", "1,2,0x10\n"), ":1:", "'0x10'");
   assert_refused(file_with("a.csv", "1,2\n"), "2 columns", "x y z");
   assert_refused(file_with("a.csv", "7\n"), "1 column", "x y z");

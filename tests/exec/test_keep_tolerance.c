@@ -182,6 +182,68 @@ static void few_loud_targets_are_seen(void **state) {
   end_scene(&s);
 }
 
+/* A lattice of charges of both signs that fade towards its faces, 1e10 times as large as 20,000 others far off among which are nearly all targets; 100 of 60,100 are beside the lattice, no louder than the others, and have all of the error: 3.9e-5. */
+static void targets_exposed_to_what_cancels_are_seen(void **state) {
+  enum { EDGE = 16, IONS = EDGE * EDGE * EDGE, OTHERS = 20000, TARGETS = 60000, BESIDE = 100 };
+  const double pi = acos(-1);
+  scene s = make(IONS + OTHERS, TARGETS + BESIDE, "laplace", 1e-6, 0, 1);
+  assert_ok(fmm_generate_points("uniform", s.n, 1, s.points, 1));
+  assert_ok(fmm_generate_points("uniform", s.m, 2, s.targets, 1));
+  assert_ok(fmm_generate_densities("unit", s.n, 3, s.densities, 1));
+  for (int i = 0; i < IONS; i++) {
+    const int at[3] = {i % EDGE, i / EDGE % EDGE, i / EDGE / EDGE};
+    s.densities[i] = (at[0] + at[1] + at[2]) % 2 ? -1e10 : 1e10;
+    for (int k = 0; k < 3; k++) s.points[3 * i + k] = at[k] * 0.2 / EDGE, s.densities[i] *= pow(sin(pi * (at[k] + 0.5) / EDGE), 4);
+  }
+  for (int64_t i = 3 * (int64_t)IONS; i < 3 * s.n; i++) s.points[i] = 0.8 + 0.2 * s.points[i];
+  for (int64_t i = 0; i < 3 * (int64_t)TARGETS; i++) s.targets[i] = 0.8 + 0.2 * s.targets[i];
+  for (int64_t i = 3 * (int64_t)TARGETS; i < 3 * s.m; i++) s.targets[i] = (i % 3 ? 0.05 : 0.32) + 0.1 * s.targets[i];
+  plan_scene(&s);
+  double error = 0;
+  int rounds = 0;
+  while (keep(&s, &error) && rounds++ < 6) assert_ok(fmm_plan_execute(s.plan, s.densities, s.potential, NULL));
+  const double truth = true_error(&s, 1);
+  if (!(rounds > 0 && truth <= 1e-6)) fail_msg("%d rounds, estimated %g, true %g", rounds, error, truth);
+  end_scene(&s);
+}
+
+/* Gradients inside a sphere of equal charges at 9 digits, of which rounding leaves some 3e-9: a few plans, then none, and the error is told. */
+static void what_no_plan_keeps_ends(void **state) {
+  scene s = make(20000, 2000, "laplace", 1e-9, 1, 1);
+  double error = 0, first = 0;
+  int rounds = 0;
+  assert_ok(fmm_generate_points("uniform", s.m, 2, s.targets, 1));
+  for (int64_t i = 0; i < s.n; i++) {
+    const double z = 1 - (2 * (double)i + 1) / (double)s.n, r = sqrt(1 - z * z), f = 2.399963229728653 * (double)i;
+    s.points[3 * i] = r * cos(f), s.points[3 * i + 1] = r * sin(f), s.points[3 * i + 2] = z, s.densities[i] = 1;
+  }
+  for (int64_t i = 0; i < 3 * s.m; i++) s.targets[i] -= 0.5;
+  plan_scene(&s);
+  while (keep(&s, &error)) {
+    first = first > 0 ? first : error;
+    assert_true(++rounds <= 5);
+    assert_ok(fmm_plan_execute(s.plan, s.densities, s.potential, s.gradient));
+  }
+  const double truth = true_error(&s, 1);
+  if (!(rounds > 0 && error > 1e-9 && error < first / 10 && error < 2 * truth && truth < 2 * error)) fail_msg("%d rounds, estimated %g, first %g, true %g", rounds, error, first, truth);
+  end_scene(&s);
+}
+
+static void results_that_are_not_finite_are_not_judged(void **state) {
+  static const double bad[] = {INFINITY, NAN};
+  scene s = make(3000, 0, "laplace", 1e-5, 0, 1);
+  assert_ok(fmm_generate_points("uniform", s.n, 1, s.points, 1));
+  assert_ok(fmm_generate_densities("signed", s.n, 3, s.densities, 1));
+  plan_scene(&s);
+  for (int i = 0; i < 2; i++) {
+    double error = 0;
+    s.potential[5] = bad[i];
+    assert_int_equal(keep(&s, &error), 0);
+    assert_true(isnan(error));
+  }
+  end_scene(&s);
+}
+
 static void threads_change_nothing(void **state) {
   double tightened[2], error[2];
   char id[2][17];
@@ -259,7 +321,8 @@ static void misuse_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(what_keeps_the_tolerance_stays), cmocka_unit_test(what_cancels_gets_another_plan), cmocka_unit_test(what_the_options_name_stays),
-                                     cmocka_unit_test(what_no_plan_can_keep_stays), cmocka_unit_test(few_loud_targets_are_seen), cmocka_unit_test(threads_change_nothing),
+                                     cmocka_unit_test(what_no_plan_can_keep_stays), cmocka_unit_test(few_loud_targets_are_seen), cmocka_unit_test(targets_exposed_to_what_cancels_are_seen), cmocka_unit_test(what_no_plan_keeps_ends),
+                                     cmocka_unit_test(results_that_are_not_finite_are_not_judged), cmocka_unit_test(threads_change_nothing),
                                      cmocka_unit_test(twins_clusters_and_next_to_nothing_are_served), cmocka_unit_test(a_failure_leaves_the_plan_as_it_was), cmocka_unit_test(misuse_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
