@@ -8,7 +8,7 @@
 #include "error_samples.h"
 #include "kernels/pair/pair_sums.h"
 
-enum { MOST_BLOCKS = 256, CHUNK = 4096 }; /* of sources: a chunk's planes stay in the cache, a block's sums in one place */
+enum { LEAST_BLOCKS = 16, MOST_BLOCKS = 256, CHUNK = 4096, MOST_VALUES = 1 << 22 }; /* of sources: a chunk's planes stay in the cache, a block's sums in one place; values: of all blocks, where many columns have many */
 
 static void sum_chunk(const fmm_plan *plan, const fmm_pair_sum *sum, const fmm_error_samples *s, int64_t begin, int64_t end, double *values) {
   const fmm_points *p = &plan->setup->tree.sources;
@@ -32,10 +32,11 @@ static void add_blocks(int64_t n_blocks, int64_t n, const double *blocks, double
   }
 }
 
-/* values: [(output * stride + k) * columns + column][target]. How blocks are cut depends on the number of sources alone. */
+/* values: [(output * stride + k) * columns + column][target]. How blocks are cut depends on the numbers of sources and values alone. */
 static fmm_status sum_directly(const fmm_plan *plan, const fmm_error_samples *s, double *values) {
   const fmm_setup *setup = plan->setup;
-  const int64_t n = setup->tree.sources.n, width = setup->n_result_planes * s->n, chunks = (n + CHUNK - 1) / CHUNK, in_block = (chunks + MOST_BLOCKS - 1) / MOST_BLOCKS;
+  const int64_t n = setup->tree.sources.n, width = setup->n_result_planes * s->n, chunks = (n + CHUNK - 1) / CHUNK;
+  const int64_t fit = MOST_VALUES / (width + 1), most = fit < LEAST_BLOCKS ? LEAST_BLOCKS : fit < MOST_BLOCKS ? fit : MOST_BLOCKS, in_block = (chunks + most - 1) / most;
   const int64_t n_blocks = in_block ? (chunks + in_block - 1) / in_block : 0;
   double *blocks = NULL;
   fmm_pair_sum sum;

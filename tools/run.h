@@ -23,7 +23,7 @@ typedef struct fmm_run_error {
 /* What was found when results were held against the tolerance (fmm_plan_keep_tolerance). */
 typedef struct fmm_run_check {
   int rounds;    /* 0: not checked */
-  double error;  /* of the results that are reported, as the last of them tells */
+  double error;  /* of the results that are reported, as the last of them tells; NaN: not known */
   double seconds; /* of all, without new plans and executions */
 } fmm_run_check;
 

@@ -76,6 +76,7 @@ static fmm_status check_once(fmm_run *run, int *changed) {
   *changed = 0;
   fmm_status status = fmm_plan_keep_tolerance(run->plan, run->data.densities, run->potential, run->gradient, &error, changed);
   if (status == FMM_ERR_MEMORY) {
+    c->error = NAN; /* what an earlier round told was of another plan */
     if (!run->options.quiet) fmm_cli_say("whether the tolerance of %.1e is kept was not seen, or not mended: %s", tolerance, fmm_last_error());
     return FMM_OK;
   }

@@ -48,7 +48,8 @@ static void print_check(const fmm_run *run) {
   const fmm_run_check *c = &run->check;
   char a[32];
   if (!c->rounds) return;
-  printf("check       error of about %.1e, %s, by a few direct sums in %s", c->error, c->error <= fmm_case_tolerance(&run->options.c) ? "as asked" : "more than asked", fmm_text_seconds(c->seconds, a));
+  if (isnan(c->error)) printf("check       error not known, direct sums were not possible, in %s", fmm_text_seconds(c->seconds, a));
+  else printf("check       error of about %.1e, %s, by a few direct sums in %s", c->error, c->error <= fmm_case_tolerance(&run->options.c) ? "as asked" : "more than asked", fmm_text_seconds(c->seconds, a));
   if (run->info.tightened > 1) printf("; planned for %.1e", fmm_case_tolerance(&run->options.c) / run->info.tightened);
   printf("\n");
 }
