@@ -5,13 +5,16 @@
 #include "kernels/level_items.h"
 #include "kernels/phase.h"
 
-/* Blocks of a thread: 8 children, natural and regrouped, coefficients; then three planes of a surface. */
+/* Blocks of a thread: 8 children, natural and regrouped, coefficients; then three planes of a surface, or what leaves' harmonics take. */
 enum { FMM_BLOCKS_A_THREAD = 8 + 3 };
 typedef struct fmm_level_blocks {
   fmm_level_items items;
   const int64_t *begin, *end; /* points of a box: boxes without any are no items, and no children */
   double *blocks;             /* [thread][FMM_BLOCKS_A_THREAD][n][FMM_LANES] */
   double *planes;             /* [thread][3 n_surface] */
+  double *terms;              /* [thread][FMM_HARMONIC_OUTPUTS n_terms + 1][FMM_LANES]: harmonics of leaves (kernels/harmonics.h), and of three derivatives; a row for what is none of them, at first zero */
+  double *term_values;        /* [thread][FMM_LANES + 1][term_stride]: those of each leaf as kernels want them, and room for them */
+  int term_stride;
   double *shells;             /* (down) [box][column][component]: strengths of leaves' shell fields (kernels/shell_field.h) */
 } fmm_level_blocks;
 
@@ -26,13 +29,13 @@ typedef struct fmm_level_worker {
   const fmm_level_blocks *w;
   const fmm_translate_kernels *k;
   double *block[FMM_BLOCKS_A_THREAD]; /* n x FMM_LANES each, one after the other: block[0] .. block[7] are one array */
-  double *planes;
+  double *planes, *terms, *term_values;
 } fmm_level_worker;
 fmm_level_worker fmm_level_worker_of(const fmm_state *state, fmm_phase phase); /* of the calling thread of the team */
 
 typedef void fmm_block_step(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes);
 /* All blocks of the leaves of all levels, or of one level's parents; called by every thread of the team, ends with a barrier. */
-void fmm_for_leaves(const fmm_level_worker *t, fmm_block_step *step);
+void fmm_for_leaves(const fmm_level_worker *t, fmm_block_step *step); /* blocks of fewer lanes where leaves are few, so that all threads have some */
 void fmm_for_level_parents(const fmm_level_worker *t, int level, fmm_block_step *step);
 
 /* The lanes' children in one octant; -1 where there is none with points. */

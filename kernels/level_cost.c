@@ -1,12 +1,27 @@
-/* The walk of level_cost.h: a leaf is points x n_surface kernel evaluations and both factors of check-to-equivalent, a parent eight translations
+/* The walk of level_cost.h: a leaf is points x n_surface kernel evaluations and both factors of check-to-equivalent, or points x harmonics and a product with these, one of surfaces, a parent eight translations
  * together (absent children included) and one factor; a level reads its operators once. */
 #include "kernels/level_cost.h"
 
-static void add_leaf(int64_t points, const fmm_count_case *what, const fmm_level_walk *walk, const fmm_box_work *w, fmm_work *work) {
-  double pairs = (double)points * fmm_surface_size(what->order);
+#include "kernels/harmonics.h"
+
+/* Of leaves: what a point is summed with and the flops of each of these, flops of products, bytes of their operators. */
+typedef struct leaf_form { double with_a_point, pair_flops, product_flops, operator_bytes; } leaf_form;
+
+static leaf_form form_of(const fmm_count_case *what, const fmm_level_walk *walk, const fmm_box_work *w) {
+  if (!walk->harmonics)
+    return (leaf_form){.with_a_point = fmm_surface_size(what->order), .pair_flops = fmm_pair_flops(what->pair, walk->gradient, what->n_columns), .product_flops = w->leaf_flops,
+                       .operator_bytes = w->leaf_operator_bytes};
+  const int degree = fmm_harmonic_degree(what->order);
+  const double n = fmm_count_unknowns(what), entries = n * ((degree + 1) * (degree + 1) + n) / FMM_MIRRORS;
+  return (leaf_form){.with_a_point = fmm_harmonic_pairs(degree), .pair_flops = 2.0 * fmm_harmonic_instructions(walk->gradient) * what->n_columns,
+                     .product_flops = 2 * entries * what->n_columns, .operator_bytes = sizeof(double) * entries};
+}
+
+static void add_leaf(int64_t points, const leaf_form *leaf, const fmm_level_walk *walk, const fmm_box_work *w, fmm_work *work) {
+  double pairs = (double)points * leaf->with_a_point;
   work->pairs += pairs;
-  work->flops += pairs * fmm_pair_flops(what->pair, walk->gradient, what->n_columns) + w->leaf_flops;
-  work->other += w->leaf_flops;
+  work->flops += pairs * leaf->pair_flops + leaf->product_flops;
+  work->other += leaf->product_flops;
   work->bytes += (double)points * walk->point_bytes + walk->leaf_passes * w->box_bytes;
 }
 
@@ -18,17 +33,18 @@ static void add_parent(const fmm_tree *tree, int32_t box, const fmm_level_walk *
 
 void fmm_level_cost_add(const fmm_tree *tree, const fmm_count_case *what, const fmm_level_walk *walk, fmm_work level[FMM_MAX_LEVELS]) {
   fmm_box_work w = fmm_box_work_of(what);
+  const leaf_form form = form_of(what, walk, &w);
   for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) {
     int any_leaf = 0, any_parent = 0;
     for (int32_t box = tree->level_begin[l]; box < tree->level_begin[l + 1]; box++) {
       if (walk->end[box] == walk->begin[box]) continue;
       int leaf = tree->first_child[box] < 0;
-      if (leaf) add_leaf(walk->end[box] - walk->begin[box], what, walk, &w, &level[l]);
+      if (leaf) add_leaf(walk->end[box] - walk->begin[box], &form, walk, &w, &level[l]);
       else add_parent(tree, box, walk, &w, &level[l]);
       any_leaf |= leaf, any_parent |= !leaf;
       level[l].entries += 1;
       level[l].bytes += w.box_bytes;
     }
-    level[l].bytes += any_leaf * w.leaf_operator_bytes + any_parent * w.parent_operator_bytes;
+    level[l].bytes += any_leaf * form.operator_bytes + any_parent * w.parent_operator_bytes;
   }
 }

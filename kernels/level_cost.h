@@ -13,7 +13,12 @@ typedef struct fmm_level_walk {
   double point_bytes;         /* of a leaf's point */
   double leaf_passes;         /* times that a leaf's surface values are moved, besides once a box */
   double child_passes;        /* times that each child's are, at its parent */
+  int harmonics;              /* leaves' points by solid harmonics (kernels/harmonics.h), not by surfaces */
 } fmm_level_walk;
+
+/* Of up and down by surfaces. */
+fmm_level_walk fmm_up_walk(const fmm_tree *tree, const fmm_count_case *what);
+fmm_level_walk fmm_down_walk(const fmm_tree *tree, const fmm_count_case *what);
 
 /* Adds to level[FMM_FIRST_FAR_LEVEL ...]. */
 void fmm_level_cost_add(const fmm_tree *tree, const fmm_count_case *what, const fmm_level_walk *walk, fmm_work level[FMM_MAX_LEVELS]);

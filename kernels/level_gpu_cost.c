@@ -1,4 +1,4 @@
-/* Work of up and down in the form of the GPU: pairs and bytes as on the CPU, and products
+/* Work of up and down in the form of the GPU: by surfaces, whatever the pair: pairs and bytes as on the CPU without harmonics, and products
  *   by parity blocks (kernels/parity_cuda.cu), all padded to one length: two factors a leaf, and at a box with children one and translations that are as much as eight;
  *   or dense (kernels/product_cuda.cu):
  *     up:   two products a leaf, eight translations and one product a box with children
@@ -26,7 +26,8 @@ static double products_of(const fmm_tree *tree, const int64_t *begin, const int6
 }
 
 fmm_status fmm_up_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
-  FMM_TRY(fmm_up_cost(tree, lists, what, level));
+  const fmm_level_walk walk = fmm_up_walk(tree, what);
+  fmm_level_cost_add(tree, what, &walk, level);
   for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) set_flops(what, 0, products_of(tree, tree->source_begin, tree->source_end, l), &level[l]);
   return FMM_OK;
 }
@@ -44,7 +45,8 @@ static double dense_down_products(const fmm_tree *tree, int level) {
 
 fmm_status fmm_down_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
   const int blocks = fmm_gpu_parity_block(what->pair, what->order);
-  FMM_TRY(fmm_down_cost(tree, lists, what, level));
+  const fmm_level_walk walk = fmm_down_walk(tree, what);
+  fmm_level_cost_add(tree, what, &walk, level);
   for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++)
     set_flops(what, what->gradient, blocks ? products_of(tree, tree->target_begin, tree->target_end, l) : dense_down_products(tree, l), &level[l]);
   return FMM_OK;

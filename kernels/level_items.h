@@ -17,9 +17,9 @@ void fmm_level_items_free(fmm_level_items *items);
  * lanes without a box (box[i] < 0, or beyond n_lanes) are zero, or not stored. */
 typedef struct fmm_lane_block { int n_lanes; int32_t box[FMM_LANES]; int column[FMM_LANES]; } fmm_lane_block;
 
-/* Number of blocks for a range of items, and the lanes of block b. */
-static inline int64_t fmm_n_lane_blocks(int64_t n_items, int n_columns) { return (n_items * n_columns + FMM_LANES - 1) / FMM_LANES; }
-void fmm_lane_block_of(fmm_lane_block *block, const int32_t *item, int64_t n_items, int n_columns, int64_t b);
-void fmm_lanes_gather(const fmm_lane_block *block, int n, int n_columns, const double *array, double factor, double *lanes);
-void fmm_lanes_scatter(const fmm_lane_block *block, int n, int n_columns, const double *lanes, double factor, int add, double *array);
+/* Number of blocks of `width` lanes (1 .. FMM_LANES) for a range of items, and the lanes of block b. A lane's values do not depend on the others. */
+static inline int64_t fmm_n_lane_blocks(int64_t n_items, int n_columns, int width) { return (n_items * n_columns + width - 1) / width; }
+void fmm_lane_block_of(fmm_lane_block *block, const int32_t *item, int64_t n_items, int n_columns, int width, int64_t b);
+void fmm_lanes_gather(const fmm_translate_kernels *k, const fmm_lane_block *block, int n, int n_columns, const double *array, double factor, double *lanes);
+void fmm_lanes_scatter(const fmm_translate_kernels *k, const fmm_lane_block *block, int n, int n_columns, const double *lanes, int add, double *array);
 #endif

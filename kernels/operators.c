@@ -191,23 +191,6 @@ static void translate_child(builder *b, int octant, double *dense, double *scrat
   }
 }
 
-/* Packs rows x columns of a matrix given by row and column strides, row i times row_factor[i], column j times column_factor[j]. */
-static fmm_status pack(fmm_panels *panels, int rows, int columns, const double *matrix, int64_t row_stride, int64_t column_stride,
-                       const double *row_factor, const double *column_factor) {
-  int n_panels = (rows + FMM_PANEL_ROWS - 1) / FMM_PANEL_ROWS;
-  FMM_TRY(FMM_ALLOCATE_ZERO(&panels->data, (int64_t)n_panels * columns * FMM_PANEL_ROWS, "translation operators"));
-  panels->rows = rows;
-  panels->columns = columns;
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < columns; j++) {
-      double value = matrix[i * row_stride + j * column_stride];
-      if (row_factor) value *= row_factor[i];
-      if (column_factor) value *= column_factor[j];
-      panels->data[((int64_t)(i / FMM_PANEL_ROWS) * columns + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS] = value;
-    }
-  return FMM_OK;
-}
-
 /* in: factor on sums over orbits; out: factor on what is spread. */
 static fmm_status pack_factors(builder *b, fmm_panels first[8], fmm_panels second[8], const double *in, const double *out, int down) {
   const fmm_parity_map *map = &b->o->parity;
@@ -215,11 +198,11 @@ static fmm_status pack_factors(builder *b, fmm_panels first[8], fmm_panels secon
     int m = block_size(map, chi), at = map->begin[chi];
     const double *f = b->first + b->offset[chi], *s = b->second + b->offset[chi];
     if (down) { /* first = second_up^T, second = first_up^T */
-      FMM_TRY(pack(&first[chi], m, m, s, 1, m, NULL, in + at));
-      FMM_TRY(pack(&second[chi], m, m, f, 1, m, out + at, NULL));
+      FMM_TRY(fmm_panels_pack(&first[chi], m, m, s, 1, m, NULL, in + at));
+      FMM_TRY(fmm_panels_pack(&second[chi], m, m, f, 1, m, out + at, NULL));
     } else {
-      FMM_TRY(pack(&first[chi], m, m, f, m, 1, NULL, in + at));
-      FMM_TRY(pack(&second[chi], m, m, s, m, 1, out + at, NULL));
+      FMM_TRY(fmm_panels_pack(&first[chi], m, m, f, m, 1, NULL, in + at));
+      FMM_TRY(fmm_panels_pack(&second[chi], m, m, s, m, 1, out + at, NULL));
     }
   }
   return FMM_OK;
@@ -229,14 +212,14 @@ static fmm_status pack_child(builder *b, int octant, const double *in, const dou
   const fmm_parity_map *map = &b->o->parity;
   int n = b->n;
   if (map->n_blocks == 1) {
-    if (up) FMM_TRY(pack(&b->set->m2m[octant], n, n, b->m2m, n, 1, NULL, NULL));
-    if (down) FMM_TRY(pack(&b->set->l2l[octant], n, n, b->m2m, 1, n, NULL, NULL));
+    if (up) FMM_TRY(fmm_panels_pack(&b->set->m2m[octant], n, n, b->m2m, n, 1, NULL, NULL));
+    if (down) FMM_TRY(fmm_panels_pack(&b->set->l2l[octant], n, n, b->m2m, 1, n, NULL, NULL));
     return FMM_OK;
   }
   for (int chi = 0; chi < map->n_blocks; chi++) {
     int m = block_size(map, chi), at = map->begin[chi];
-    if (up) FMM_TRY(pack(&b->set->m2m[chi], m, n, b->m2m + (int64_t)at * n, n, 1, NULL, in));
-    if (down) FMM_TRY(pack(&b->set->l2l[chi], m, n, b->m2m + at, 1, n, out + at, NULL));
+    if (up) FMM_TRY(fmm_panels_pack(&b->set->m2m[chi], m, n, b->m2m + (int64_t)at * n, n, 1, NULL, in));
+    if (down) FMM_TRY(fmm_panels_pack(&b->set->l2l[chi], m, n, b->m2m + at, 1, n, out + at, NULL));
   }
   return FMM_OK;
 }
@@ -277,6 +260,7 @@ static fmm_status create_level(const fmm_operators *o, fmm_level_operators *set,
   b.transposed = 1;
   if (!symmetric) FMM_CHECK(build_direction(&b, blocks, scratch, in, out, 0, 1));
   FMM_CHECK(fmm_shell_create(o, set));
+  if (translations) FMM_CHECK(fmm_level_harmonics_create(o, set, threads));
 done:
   FMM_FREE(&blocks);
   FMM_FREE(&b.first);
@@ -303,6 +287,7 @@ fmm_status fmm_operators_shape(fmm_operators *o, const fmm_pair *pair, const dou
   memcpy(o->params, params, sizeof o->params);
   FMM_TRY(fmm_surface_create(&o->shape, order));
   FMM_TRY(fmm_parity_map_create(&o->parity, &o->shape, info->parity, info->equivalent_components));
+  if (fmm_has_harmonics(info)) FMM_TRY(fmm_harmonics_create(&o->harmonics, fmm_harmonic_degree(order)));
   o->surface = o->shape.xyz;
   o->n_surface = o->shape.n_points;
   o->outer_radius = fmm_outer_radius(info, order);
@@ -348,8 +333,8 @@ fmm_status fmm_operators_create(fmm_operators **operators, const fmm_pair *pair,
 }
 
 static void for_each_panels(fmm_level_operators *set, void (*act)(fmm_panels *panels, void *context), void *context) {
-  fmm_panels *groups[] = {set->up_first, set->up_second, set->down_first, set->down_second, set->m2m, set->l2l};
-  for (int g = 0; g < 6; g++)
+  fmm_panels *groups[] = {set->up_first, set->up_second, set->down_first, set->down_second, set->m2m, set->l2l, set->up_moments, set->down_moments};
+  for (int g = 0; g < 8; g++)
     for (int i = 0; i < 8; i++) act(&groups[g][i], context);
 }
 
@@ -364,6 +349,7 @@ void fmm_operators_clear(fmm_operators *o) {
   }
   fmm_surface_free(&o->shape);
   fmm_parity_map_free(&o->parity);
+  fmm_harmonics_free(&o->harmonics);
 }
 
 void fmm_operators_destroy(fmm_operators **operators) {

@@ -19,6 +19,7 @@
  * Reference: Ying, Biros, Zorin 2004, sections 3.1-3.3; two factors: Malhotra & Biros, Commun. Comput. Phys. 18 (2015) 808. */
 #ifndef FMM_OPERATORS_H
 #define FMM_OPERATORS_H
+#include "kernels/harmonics.h"
 #include "kernels/pair/pair.h"
 #include "kernels/surface.h"
 #include "runtime/memory.h"
@@ -43,6 +44,10 @@ typedef struct fmm_level_operators {
   /* m2m[chi]: coefficients of block chi from all n inner unknowns of the child in octant 0. l2l[chi]: inner check unknowns of block chi of that
    * child from all n coefficients of the parent. With no parity: m2m[c], l2l[c] of octant c, n x n. */
   fmm_panels m2m[8], l2l[8];
+  /* Harmonic pairs, kernels/harmonics.h: block chi of the upward coefficients from the moments of a leaf's densities, and of the harmonics inside a leaf, in units of its side, from its downward coefficients (times the
+   * level's factor, fmm_operators_scale), with the shell field in degree 0. The other factors are not multiplied in: with them what rounding leaves was three to fifteen times as much from order 17 on (a lone charge's
+   * potential upward, potentials inside a shell of equal charges downward). */
+  fmm_panels up_moments[8], down_moments[8];
   /* M2L in Fourier space, complex: m2l[((kz*L + kx)*L + ky)*components^2 + out*components + in][offset][re,im], kz 0..p-1, kx and ky 0..L-1
    * (negative frequencies k at L+k), the inverse transform's 1/L^3 multiplied in; zero for adjacent boxes. offset: of
    * d = source box - target box in box units; with parity only d >= 0: (dx*4 + dy)*4 + dz, else ((dx+3)*7 + dy+3)*7 + dz+3. See fmm_m2l_gather. */
@@ -63,6 +68,7 @@ typedef struct fmm_operators {
   fmm_surface shape;
   double *surface;            /* shape.xyz: n_surface x 3, on the cube [-1,1]^3 */
   fmm_parity_map parity;
+  fmm_harmonics harmonics;    /* of harmonic pairs, else none */
   int n_levels;               /* sets held: 1 when homogeneous */
   fmm_level_operators level[FMM_MAX_LEVELS];
 } fmm_operators;

@@ -115,8 +115,20 @@ void fmm_spread(const fmm_operators *o, const double *regrouped, double *natural
     }
 }
 
-static double panel_entry(const fmm_panels *p, int i, int j) {
-  return p->data[((int64_t)(i / FMM_PANEL_ROWS) * p->columns + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS];
+fmm_status fmm_panels_pack(fmm_panels *panels, int rows, int columns, const double *matrix, int64_t row_stride, int64_t column_stride,
+                       const double *row_factor, const double *column_factor) {
+  int n_panels = (rows + FMM_PANEL_ROWS - 1) / FMM_PANEL_ROWS;
+  FMM_TRY(FMM_ALLOCATE_ZERO(&panels->data, (int64_t)n_panels * columns * FMM_PANEL_ROWS, "translation operators"));
+  panels->rows = rows;
+  panels->columns = columns;
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < columns; j++) {
+      double value = matrix[i * row_stride + j * column_stride];
+      if (row_factor) value *= row_factor[i];
+      if (column_factor) value *= column_factor[j];
+      panels->data[((int64_t)(i / FMM_PANEL_ROWS) * columns + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS] = value;
+    }
+  return FMM_OK;
 }
 
 /* Entry (i, j) of an operator in the regrouped basis. */
@@ -124,12 +136,12 @@ static double regrouped_entry(const fmm_operators *o, const fmm_level_operators 
   const fmm_panels *groups[] = {set->up_first, set->up_second, set->down_first, set->down_second, set->m2m, set->l2l};
   const fmm_panels *panels = groups[kind];
   const fmm_parity_map *map = &o->parity;
-  if (map->n_blocks == 1) return panel_entry(&panels[kind >= FMM_OPERATOR_M2M ? octant : 0], i, j);
+  if (map->n_blocks == 1) return fmm_panel_entry(&panels[kind >= FMM_OPERATOR_M2M ? octant : 0], i, j);
   int row = 0, column = 0;
   while (i >= map->begin[row + 1]) row++;
   while (j >= map->begin[column + 1]) column++;
-  if (kind >= FMM_OPERATOR_M2M) return fmm_mirror_sign(row ^ column, octant) * panel_entry(&panels[row], i - map->begin[row], j);
-  return row == column ? panel_entry(&panels[row], i - map->begin[row], j - map->begin[row]) : 0;
+  if (kind >= FMM_OPERATOR_M2M) return fmm_mirror_sign(row ^ column, octant) * fmm_panel_entry(&panels[row], i - map->begin[row], j);
+  return row == column ? fmm_panel_entry(&panels[row], i - map->begin[row], j - map->begin[row]) : 0;
 }
 
 /* Row of a functional on regrouped sums as a functional on natural unknowns: the transpose of fmm_regroup. */

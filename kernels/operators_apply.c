@@ -42,6 +42,11 @@ void fmm_apply_second(const fmm_operators *o, const fmm_panels second[8], int n_
   for (int v = 0; v < n_vectors; v++) fmm_spread(o, scratch + v * o->n, natural + v * o->n);
 }
 
+void fmm_apply_blocks(const fmm_operators *o, const fmm_panels blocks[8], const int column_begin[FMM_MIRRORS + 1], const int row_begin[FMM_MIRRORS + 1], const double *in, double *out) {
+  memset(out, 0, (size_t)row_begin[FMM_MIRRORS] * sizeof *out);
+  for (int chi = 0; chi < FMM_MIRRORS; chi++) multiply(&blocks[chi], 0, blocks[chi].columns, 1, in + column_begin[chi], out + row_begin[chi]);
+}
+
 void fmm_apply_m2m(const fmm_operators *o, const fmm_level_operators *set, int octant, const double *child, double *coefficients, double *scratch) {
   const fmm_parity_map *map = &o->parity;
   fmm_regroup(o, child, scratch);

@@ -21,6 +21,14 @@ fmm_status fmm_level_create_inverses(const fmm_operators *o, fmm_level_operators
 /* Fills set->shell and makes L2L (where it is there) and down_second of it; where there is nothing to do, does nothing (shell_field.c). */
 fmm_status fmm_shell_create(const fmm_operators *o, fmm_level_operators *set);
 
+/* Fills up_moments and down_moments of harmonic pairs, from the inverses and, if it is there, the shell (operators_harmonic.c); of others does nothing. */
+fmm_status fmm_level_harmonics_create(const fmm_operators *o, fmm_level_operators *set, int threads);
+
+/* Packs rows x columns of a matrix given by row and column strides, row i times row_factor[i], column j times column_factor[j] (NULL: 1). */
+fmm_status fmm_panels_pack(fmm_panels *panels, int rows, int columns, const double *matrix, int64_t row_stride, int64_t column_stride, const double *row_factor,
+                           const double *column_factor);
+static inline double fmm_panel_entry(const fmm_panels *p, int i, int j) { return p->data[((int64_t)(i / FMM_PANEL_ROWS) * p->columns + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS]; }
+
 /* Fills set->m2l for set->half_width. */
 fmm_status fmm_m2l_create(const fmm_operators *o, fmm_level_operators *set, int threads);
 
@@ -33,6 +41,8 @@ void fmm_spread(const fmm_operators *o, const double *regrouped, double *natural
 enum { FMM_MOST_VECTORS = 4 };
 void fmm_apply_first(const fmm_operators *o, const fmm_panels first[8], int n_vectors, const double *natural, double *coefficients, double *scratch);
 void fmm_apply_second(const fmm_operators *o, const fmm_panels second[8], int n_vectors, const double *coefficients, double *natural, double *scratch);
+/* Eight blocks of any shape, whose columns and rows begin at these places; of one vector. */
+void fmm_apply_blocks(const fmm_operators *o, const fmm_panels blocks[8], const int column_begin[FMM_MIRRORS + 1], const int row_begin[FMM_MIRRORS + 1], const double *in, double *out);
 void fmm_apply_m2m(const fmm_operators *o, const fmm_level_operators *set, int octant, const double *child, double *coefficients, double *scratch);
 void fmm_apply_l2l(const fmm_operators *o, const fmm_level_operators *set, int octant, const double *coefficients, double *child_check, double *scratch);
 #endif

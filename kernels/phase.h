@@ -19,6 +19,7 @@ typedef struct fmm_state {
   int n_columns, gradient, threads;
   fmm_precision precision[FMM_N_PHASES];
   double tolerance;              /* accuracy that variants may exploit (Newton steps) */
+  int leaf_harmonics;            /* leaves' points by solid harmonics (kernels/harmonics.h) where the operators have them, else by surfaces */
   double largest_density;        /* magnitude, for what is scaled to fit a float; 0: not known, nothing is scaled */
   const double *density;         /* planes [component*cols + column][sources.n] */
   double *potential;             /* planes [(output*(gradient?4:1) + k)*cols + column][targets.n], added to by U, W, down */
@@ -44,6 +45,8 @@ static inline int fmm_scales_columns(int n_columns, const fmm_precision precisio
   for (int phase = 0; phase < FMM_N_PHASES; phase++) single |= precision[phase] != FMM_PRECISION_DOUBLE;
   return n_columns > 1 && single;
 }
+
+static inline int fmm_leaves_by_harmonics(const fmm_state *state) { return state->leaf_harmonics && state->operators->harmonics.n_terms > 0; }
 
 typedef struct fmm_phase_impl {
   fmm_phase phase;

@@ -11,6 +11,14 @@ const fmm_translate_kernels *fmm_translate_find(void) {
 static int64_t at(const fmm_operators *o, int chi) { return (int64_t)o->parity.begin[chi] * FMM_LANES; }
 static int size(const fmm_operators *o, int chi) { return o->parity.begin[chi + 1] - o->parity.begin[chi]; }
 
+void fmm_translate_blocks(const fmm_translate_kernels *k, const fmm_panels blocks[8], const int column_begin[FMM_MIRRORS + 1], const int row_begin[FMM_MIRRORS + 1], const double *in, double *out) {
+  for (int chi = 0; chi < FMM_MIRRORS; chi++) {
+    const double *segment = in + (int64_t)column_begin[chi] * FMM_LANES;
+    int length = column_begin[chi + 1] - column_begin[chi];
+    k->product(&blocks[chi], 0, 1, &segment, &length, out + (int64_t)row_begin[chi] * FMM_LANES);
+  }
+}
+
 void fmm_translate_square(const fmm_translate_kernels *k, const fmm_operators *o, const fmm_panels blocks[8], const double *in, double *out) {
   for (int chi = 0; chi < o->parity.n_blocks; chi++) {
     const double *segment = in + at(o, chi);

@@ -106,6 +106,79 @@ static void spread(const fmm_operators *o, const double *regrouped, double *natu
     }
 }
 
+#if defined(FMM_SIMD_AVX512_BUILD)
+#define SWAPPED_STEPS {{{0, 8, 2, 10, 4, 12, 6, 14}, {1, 9, 3, 11, 5, 13, 7, 15}}, {{0, 1, 8, 9, 4, 5, 12, 13}, {2, 3, 10, 11, 6, 7, 14, 15}}, {{0, 1, 2, 3, 8, 9, 10, 11}, {4, 5, 6, 7, 12, 13, 14, 15}}}
+#elif defined(FMM_SIMD_AVX2_BUILD)
+#define SWAPPED_STEPS {{{0, 4, 2, 6}, {1, 5, 3, 7}}, {{0, 1, 4, 5}, {2, 3, 6, 7}}}
+#else
+#define SWAPPED_STEPS {{{0, 2}, {1, 3}}}
+#endif
+typedef int64_t places __attribute__((vector_size(WIDTH * 8)));
+
+/* WIDTH vectors as the columns of what they were the rows of: in steps of 1, 2, 4, blocks beside the diagonal change places. */
+static inline __attribute__((always_inline)) void transpose(vector v[WIDTH]) {
+  const places swapped[][2] = SWAPPED_STEPS;
+#pragma GCC unroll 3
+  for (int bit = 1, step = 0; bit < WIDTH; bit *= 2, step++)
+#pragma GCC unroll 8
+    for (int i = 0; i < WIDTH; i++)
+      if (!(i & bit)) {
+        const vector a = v[i], b = v[i | bit];
+        v[i] = __builtin_shuffle(a, b, swapped[step][0]);
+        v[i | bit] = __builtin_shuffle(a, b, swapped[step][1]);
+      }
+}
+
+static inline int64_t row_at(const int32_t *row, int i) { return (int64_t)(row ? row[i] : i) * FMM_LANES; }
+static inline vector load_any(const double *p) {
+  vector v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+static void put(int n, const int32_t *row, const double *const lane[FMM_LANES], double factor, double *rows) {
+  const int whole = n / WIDTH * WIDTH;
+  for (int first = 0; first < FMM_LANES; first += WIDTH) {
+    for (int i = 0; i < whole; i += WIDTH) {
+      vector v[WIDTH];
+      for (int l = 0; l < WIDTH; l++) v[l] = lane[first + l] ? factor * load_any(lane[first + l] + i) : (vector){0};
+      transpose(v);
+      for (int k = 0; k < WIDTH; k++) store(rows + row_at(row, i + k) + first, v[k]);
+    }
+    for (int l = first; l < first + WIDTH; l++)
+      for (int i = whole; i < n; i++) rows[row_at(row, i) + l] = lane[l] ? factor * lane[l][i] : 0;
+  }
+}
+
+static void take(int n, const int32_t *row, const double *rows, int add, double *const lane[FMM_LANES]) {
+  const int whole = n / WIDTH * WIDTH;
+  for (int first = 0; first < FMM_LANES; first += WIDTH) {
+    for (int i = 0; i < whole; i += WIDTH) {
+      vector v[WIDTH];
+      for (int k = 0; k < WIDTH; k++) v[k] = load(rows + row_at(row, i + k) + first);
+      transpose(v);
+      for (int l = 0; l < WIDTH; l++) {
+        if (!lane[first + l]) continue;
+        if (add) v[l] += load_any(lane[first + l] + i);
+        memcpy(lane[first + l] + i, &v[l], sizeof v[l]);
+      }
+    }
+    for (int l = first; l < first + WIDTH; l++)
+      for (int i = whole; i < n && lane[l]; i++) lane[l][i] = (add ? lane[l][i] : 0) + rows[row_at(row, i) + l];
+  }
+}
+
+static void slopes(const fmm_harmonics *h, double unit, const double *from, double *to) {
+  memset(to, 0, 3 * (size_t)h->n_terms * FMM_LANES * sizeof *to);
+  for (int i = 0; i < h->n_slopes; i++) {
+    const fmm_harmonic_slope *s = &h->slope[i];
+    const double *in = from + (int64_t)s->from * FMM_LANES;
+    double *out = to + ((int64_t)s->axis * h->n_terms + s->to) * FMM_LANES;
+    const double factor = unit * s->factor;
+    for (int lane = 0; lane < FMM_LANES; lane += WIDTH) store(out + lane, load(out + lane) + factor * load(in + lane));
+  }
+}
+
 static void hadamard(double *z, int64_t n) {
   for (int64_t i = 0; i < n; i += WIDTH) {
     vector v[FMM_MIRRORS];
@@ -116,4 +189,4 @@ static void hadamard(double *z, int64_t n) {
 }
 
 extern const fmm_translate_kernels JOIN(fmm_translate_, FMM_SIMD_SUFFIX);
-const fmm_translate_kernels JOIN(fmm_translate_, FMM_SIMD_SUFFIX) = {product, regroup, spread, hadamard};
+const fmm_translate_kernels JOIN(fmm_translate_, FMM_SIMD_SUFFIX) = {product, regroup, spread, put, take, slopes, hadamard};

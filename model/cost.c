@@ -2,7 +2,7 @@
  * make of it, plus launches.
  * Compute time of pairs follows Choi et al. 2014, eq. 6: the profile has the effective peak of the Laplace pair sum (11 flops in 7 + r
  * instructions) and the multiply-add peak (2 flops an instruction), which give r, the cost of the reciprocal square root; another pair
- * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time. The CPU's U list sums pairs of leaves in both directions at once
+ * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time; a point and solid harmonics have no root. The CPU's U list sums pairs of leaves in both directions at once
  * where that wins (kernels/pair/pair_both.h): then each interaction has half of what both share, difference, square and root, its own other
  * instructions, and a load and a store for every two of its values. A GPU keeps the values in registers, and its U list is counted as it is summed, idle lanes and all
  * (kernels/ulist/ulist_gpu_cost.c): a pair of both directions has one multiply-add more. What its longest tile takes on one multiprocessor comes on top. A CPU's core
@@ -10,15 +10,22 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/harmonics.h"
 #include "kernels/pair/pair_both.h"
 #include "model/model.h"
 #include "runtime/gpu.h"
 
 static const double laplace_flops = FMM_LAPLACE_FLOPS, laplace_instructions = 7; /* Choi et al. 2014, section 4.2.2 */
 
+/* Up and down on CPU cores, of points with solid harmonics: no roots, and in the precision of the phase whatever the order. */
+static int by_harmonics(const fmm_pair_info *pair, fmm_device device, fmm_phase phase) {
+  return device == FMM_DEVICE_CPU && fmm_has_harmonics(pair) && (phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN);
+}
+
 typedef struct instructions { double plain, roots; } instructions;
 
 static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int precision) {
+  if (!(pair.roots > 0)) return 2 * pair.plain / d->fma_flops_per_s[precision].value;
   double laplace_s = laplace_flops / d->pair_flops_per_s[precision].value;
   double rsqrt = d->fma_flops_per_s[precision].value / 2 * laplace_s - laplace_instructions;
   if (!(rsqrt > 1)) rsqrt = 1; /* a rate that no root leaves room for */
@@ -29,6 +36,7 @@ static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int p
 static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision, int one_way) {
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
+  if (by_harmonics(pair, device, phase)) return (instructions){fmm_harmonic_instructions(gradient) * counts->n_columns, 0};
   if (phase != FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && !precision && fmm_pair_lattice_on_gpu(pair, counts->order, gradient, counts->n_columns, counts->third_order))
     return (instructions){2, 1};
   if (phase != FMM_PHASE_ULIST) return (instructions){one, 1};
@@ -45,7 +53,7 @@ typedef struct bound { double limit_s, other_s, tail_s; } bound;
 static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work, int precision,
                       int one_way) {
   const fmm_device_rates *d = &machine->device[device];
-  int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
+  int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || by_harmonics(pair, device, phase) || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
   int pairs_in = cheap ? precision : 0, products_in = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? precision : 0;
   double other = work->other / d->fma_flops_per_s[products_in].value, compute = (work->flops - work->other) / d->fma_flops_per_s[products_in].value + other, tail = 0;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */

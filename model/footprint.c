@@ -1,6 +1,7 @@
 /* See footprint.h: sizes of arrays by the shapes that their headers state. */
 #include "model/footprint.h"
 
+#include "kernels/harmonics.h"
 #include "kernels/level_cost.h"
 
 #include <math.h>
@@ -168,8 +169,18 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
   return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);
 }
 
-/* Blocks of up and down a thread. */
-static double level_workspace(const fmm_count_case *what, int threads) { return (double)threads * BLOCKS_A_THREAD * LANES * 8 * fmm_count_unknowns(what); }
+/* Blocks of up and down a thread, and the harmonics of leaves (kernels/level_blocks.c). */
+static double level_workspace(const fmm_count_case *what, int gradient, int threads) {
+  const double degree = fmm_has_harmonics(what->pair) ? fmm_harmonic_degree(what->order) : 0, outputs = gradient ? FMM_HARMONIC_OUTPUTS : 1;
+  const double terms = fmm_has_harmonics(what->pair) ? FMM_HARMONIC_OUTPUTS * (degree + 1) * (degree + 1) + 1 + outputs * (degree + 1) * (degree + 2) * (LANES + 1) / LANES : 0;
+  return (double)threads * LANES * 8 * (BLOCKS_A_THREAD * fmm_count_unknowns(what) + terms);
+}
+
+/* Both of leaves' operators of one set. */
+static double harmonic_operators(const fmm_count_case *what) {
+  const double terms = fmm_harmonic_degree(what->order) + 1;
+  return fmm_has_harmonics(what->pair) ? 2 * 8 * fmm_count_unknowns(what) * terms * terms / FMM_MIRRORS : 0;
+}
 
 void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int threads, const fmm_precision precision[FMM_N_PHASES],
                       const double gpu_fraction[FMM_N_PHASES], fmm_footprint *footprint) {
@@ -186,10 +197,10 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   if (has_far_field(c)) {
     int sets = pair->has_degree ? 1 : c->n_levels;
     f.expansions = 2 * (double)c->n_boxes * box.box_bytes;
-    f.operators = sets * (2 * (box.leaf_operator_bytes / 2 + box.parent_operator_bytes) + v.operator_bytes);
+    f.operators = sets * (2 * (box.leaf_operator_bytes / 2 + box.parent_operator_bytes) + harmonic_operators(&what) + v.operator_bytes);
     if (gpu_fraction[FMM_PHASE_VLIST] < 1) f.workspace += fmm_vlist_workspace_bytes(&what, v_single ? sizeof(float) : sizeof(double), (double)(c->n_boxes - c->n_leaves), threads);
-    if (gpu_fraction[FMM_PHASE_UP] < 1) f.workspace += level_workspace(&what, threads);
-    if (gpu_fraction[FMM_PHASE_DOWN] < 1) f.workspace += level_workspace(&what, threads) + 8.0 * (double)c->n_boxes * pair->equivalent_components * c->n_columns; /* shell fields */
+    if (gpu_fraction[FMM_PHASE_UP] < 1) f.workspace += level_workspace(&what, 0, threads);
+    if (gpu_fraction[FMM_PHASE_DOWN] < 1) f.workspace += level_workspace(&what, c->gradient, threads) + (fmm_has_harmonics(pair) ? 0 : 8.0 * (double)c->n_boxes * pair->equivalent_components * c->n_columns); /* shell fields */
   }
   double on_gpu = 0;
   for (int phase = 0; phase < FMM_N_PHASES; phase++) on_gpu += gpu_fraction[phase];

@@ -8,7 +8,7 @@
 /* Flops of a form are those it is written to do, also where it multiplies by zero (V: whole 8x8 sibling blocks), so that a fitted
  * constant measures the code and not the tree; what is needed whatever the form is `pairs`. */
 typedef struct fmm_work {
-  double pairs;   /* kernel evaluations (U: source x target points; up, down, W, X: points x surface points); V: true M2L pairs of boxes */
+  double pairs;   /* kernel evaluations (U: source x target points; W, X, up, down: points x surface points; up, down on CPU cores by solid harmonics: points x degrees and orders); V: true M2L pairs of boxes */
   double flops;   /* floating-point operations of the form used: pair flops, 2 per multiply-add of products, FFT 2.5 n log2 n per real transform */
   double other;   /* of these, the ones of another kind than most, which have a constant of their own: up, down: products; V on a GPU: transforms; else 0 */
   double bytes;   /* fewest bytes moved through memory, in double: inputs read once, outputs written once */

@@ -1,6 +1,7 @@
 /* The arithmetic of each phase: what the options name, or what keeps the tolerance, of which the model chooses with the tree and the schedule. */
 #include <math.h>
 
+#include "kernels/harmonics.h"
 #include "plan.h"
 
 /* Single-precision pair sums with double accumulation carry about 1e-7 of the summed magnitudes, and a pair as near as they take at all up to 0.4
@@ -23,9 +24,13 @@ static int single_serves_vlist(const fmm_options *options, const fmm_pair_info *
   return options->tolerance >= (!options->gradient ? potentials : options->densities_spread ? spread : any)[pair->components > 1];
 }
 
-static void fill_set(fmm_precision_sets *sets, fmm_precision all, fmm_precision vlist) {
+/* far: of the V list, and of up and down where these go by solid harmonics, whose sums in float err as its transforms do (0.7e-8 of random charges' potentials, order 11). */
+static void fill_set(fmm_precision_sets *sets, const fmm_pair_info *pair, fmm_precision all, fmm_precision far) {
   fmm_precision *set = sets->set[sets->n++];
-  for (int phase = 0; phase < FMM_N_PHASES; phase++) set[phase] = phase == FMM_PHASE_VLIST ? vlist : all;
+  for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+    const int harmonics = fmm_has_harmonics(pair) && (phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN);
+    set[phase] = phase == FMM_PHASE_VLIST || (harmonics && far == FMM_PRECISION_DOUBLE) ? far : all;
+  }
 }
 
 /* Single precision comes first, as it is the faster but where a GPU sums pairs of leaves in both directions at once, which it does in double only: there
@@ -33,7 +38,7 @@ static void fill_set(fmm_precision_sets *sets, fmm_precision all, fmm_precision 
 void fmm_choose_precisions(const fmm_options *options, const fmm_pair_info *pair, int cancels, double steps, fmm_precision_sets *sets) {
   fmm_precision all = options->precision, vlist = single_serves_vlist(options, pair) && !cancels ? FMM_PRECISION_SINGLE : FMM_PRECISION_DOUBLE;
   sets->n = 0;
-  if (all == FMM_PRECISION_DOUBLE || all == FMM_PRECISION_SINGLE) return fill_set(sets, all, all);
-  if (all == FMM_PRECISION_MIXED || (single_serves_pairs(options, steps) && !cancels)) fill_set(sets, FMM_PRECISION_MIXED, vlist);
-  if (all == FMM_PRECISION_AUTO) fill_set(sets, FMM_PRECISION_DOUBLE, vlist);
+  if (all == FMM_PRECISION_DOUBLE || all == FMM_PRECISION_SINGLE) return fill_set(sets, pair, all, all);
+  if (all == FMM_PRECISION_MIXED || (single_serves_pairs(options, steps) && !cancels)) fill_set(sets, pair, FMM_PRECISION_MIXED, vlist);
+  if (all == FMM_PRECISION_AUTO) fill_set(sets, pair, FMM_PRECISION_DOUBLE, vlist);
 }

@@ -6,7 +6,7 @@
 #include "kernels/phase.h"
 #include "kernels/shell_field.h"
 
-typedef struct vectors { double *coefficients, *scratch, *x, *y, *z; } vectors;
+typedef struct vectors { double *coefficients, *scratch, *x, *y, *z, *terms, *harmonics; } vectors;
 
 static int64_t place_of(const fmm_state *state, int32_t box, int column) { return ((int64_t)box * state->n_columns + column) * state->operators->n; }
 
@@ -32,6 +32,34 @@ static void add_shells(const fmm_state *state, int32_t box, int column, const do
   for (int k = 0; k < state->operators->parity.n_components; k++)
     fmm_shell_add(state->operators->shell_decay2, center, parts[k], state->gradient, tree->target_end[box] - first, tree->targets.x + first, tree->targets.y + first, tree->targets.z + first,
                   state->potential + k * of_output + column * n + first, state->n_columns * n);
+}
+
+/* Solid harmonics from a leaf's check potentials, their values at its points, and their differences along the axes. */
+static void l2p_by_harmonics(const fmm_state *state, int32_t box, const vectors *v) {
+  const fmm_tree *tree = state->tree;
+  const fmm_operators *o = state->operators;
+  const fmm_harmonics *h = &o->harmonics;
+  const double side = 2 * fmm_half_width(tree, tree->level[box]);
+  const int64_t plane = state->n_columns * tree->targets.n;
+  for (int c = 0; c < state->n_columns; c++) {
+    const fmm_level_operators *set = fmm_operators_at(o, tree->level[box]);
+    fmm_apply_first(o, set->down_first, 1, state->down_check + place_of(state, box, c), v->coefficients, v->scratch);
+    fmm_apply_blocks(o, set->down_moments, o->parity.begin, h->begin, v->coefficients, v->terms);
+    for (int64_t i = tree->target_begin[box]; i < tree->target_end[box]; i++) {
+      const double at[3] = {(tree->targets.x[i] - tree->center_x[box]) / side, (tree->targets.y[i] - tree->center_y[box]) / side, (tree->targets.z[i] - tree->center_z[box]) / side};
+      double *value = state->potential + c * tree->targets.n + i;
+      fmm_harmonics_at(h, at, v->harmonics);
+      for (int k = 0; k < 2 * h->n_pairs; k++)
+        if (h->place[k] >= 0) value[0] += v->terms[h->place[k]] * v->harmonics[k];
+      for (int axis = 0; axis < 3 && state->gradient; axis++)
+        for (int s = 0; s < h->n_slopes; s++) {
+          const fmm_harmonic_slope *slope = &h->slope[s];
+          if (slope->axis != axis) continue;
+          for (int k = 0; k < 2 * h->n_pairs; k++)
+            if (h->place[k] == slope->to) value[(axis + 1) * plane] += slope->factor / side * v->terms[slope->from] * v->harmonics[k];
+        }
+    }
+  }
 }
 
 static void l2p(const fmm_state *state, int32_t box, const vectors *v) {
@@ -64,12 +92,14 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
   const fmm_tree *tree = state->tree;
   int n = state->operators->n, ns = state->operators->n_surface;
   double *work = NULL;
-  FMM_TRY(FMM_ALLOCATE(&work, 3 * n + 3 * ns, "down reference vectors"));
-  vectors v = {work, work + n, work + 3 * n, work + 3 * n + ns, work + 3 * n + 2 * ns};
+  const fmm_harmonics *h = &state->operators->harmonics;
+  FMM_TRY(FMM_ALLOCATE(&work, 3 * n + 3 * ns + h->n_terms + 2 * h->n_pairs, "down reference vectors"));
+  vectors v = {work, work + n, work + 3 * n, work + 3 * n + ns, work + 3 * n + 2 * ns, work + 3 * n + 3 * ns, work + 3 * n + 3 * ns + h->n_terms};
   for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++)
     for (int32_t box = tree->level_begin[l]; box < tree->level_begin[l + 1]; box++) {
       if (tree->target_end[box] == tree->target_begin[box]) continue;
-      if (tree->first_child[box] < 0) l2p(state, box, &v);
+      if (tree->first_child[box] < 0 && fmm_leaves_by_harmonics(state)) l2p_by_harmonics(state, box, &v);
+      else if (tree->first_child[box] < 0) l2p(state, box, &v);
       else l2l(state, box, &v);
     }
   FMM_FREE(&work);

@@ -3,7 +3,7 @@
 #ifdef FMM_PAIR_INFO_PASS
 FMM_PAIR_INFO(laplace) = {
     .name = "laplace", .formula = "1/r", .citation = "Greengard & Rokhlin, J. Comput. Phys. 73 (1987) 325",
-    .components = 1, .equivalent_components = 1, .outputs = 1, .has_degree = 1, .degree = -1, .symmetric = 1, .radial = 1, .inverse_distance = 1, .shell_field = 1,
+    .components = 1, .equivalent_components = 1, .outputs = 1, .has_degree = 1, .degree = -1, .symmetric = 1, .radial = 1, .inverse_distance = 1, .harmonic = 1, .shell_field = 1,
     .parity = FMM_PARITY_SCALAR, .default_scale = 0.07957747154594767 /* 1/(4 pi) */,
     .flops = 11, .gradient_flops = 20, .instructions = 7, .gradient_instructions = 13};
 #else

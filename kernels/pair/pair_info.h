@@ -27,6 +27,7 @@ typedef struct fmm_pair_info {
   int symmetric;           /* K(x,y) = K(y,x)^T */
   int radial;              /* the header takes FMM_RSQRT of the squared distance only: the loops may then begin the roots of later pairs early, or make squares their own way */
   int inverse_distance;    /* K is a density times FMM_RSQRT, its derivatives times FMM_RSQRT cubed and the difference: loops may take a multiple of the root, or squares alone */
+  int harmonic;            /* K is 1/r: of one component, its fields are harmonic, and leaves' points give them to surfaces and take them from these by kernels/harmonics.h */
   int shell_field;         /* a sphere far away, evenly covered with sources of one component, makes in that component sinh(k r)/(k r) around its middle, k the largest inverse length among
                             * the parameters (none: a constant), and nothing in the others; linear fields (with one inverse length its derivatives; of several components those without divergence) are far fields too.
                             * Operators then keep these exactly (kernels/shell_field.h) */

@@ -1,4 +1,4 @@
-/* Up on CPU cores: P2M at leaves (sources onto the upward check surface by the pair-sum engine, then to equivalent densities), then M2M level by
+/* Up on CPU cores: P2M at leaves (sources' moments with solid harmonics, kernels/harmonics.h, or their potentials on the upward check surface by the pair-sum engine, then to equivalent densities), then M2M level by
  * level from the finest. Boxes go through the translations in blocks of FMM_LANES (kernels/translate.h); a parent's eight children cost one
  * n x n product. Boxes without sources, and levels above FMM_FIRST_FAR_LEVEL, keep zeros. Translations are double in every precision; the
  * pair sums follow the phase's. Reference: Ying, Biros, Zorin 2004, section 3.2. */
@@ -22,6 +22,33 @@ static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t bo
   fmm_pair_sum_onto_lattice(sum, &surface, check, o->n_surface, o->n, 1, &sources);
 }
 
+static fmm_harmonic_points points_of(const fmm_tree *tree, int32_t box) {
+  const int64_t first = tree->source_begin[box];
+  return (fmm_harmonic_points){.n = tree->source_end[box] - first, .at = {tree->sources.x + first, tree->sources.y + first, tree->sources.z + first},
+                               .center = {tree->center_x[box], tree->center_y[box], tree->center_z[box]}, .per_side = 0.5 / fmm_half_width(tree, tree->level[box])};
+}
+
+/* Leaves' moments to equivalent densities. */
+static void take_moments(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
+  const fmm_state *state = t->state;
+  const fmm_operators *o = state->operators;
+  const fmm_harmonics *h = &o->harmonics;
+  const fmm_harmonic_kernels *k = fmm_harmonic_kernels_find(state->precision[FMM_PHASE_UP] != FMM_PRECISION_DOUBLE);
+  double *natural = t->block[8], *regrouped = t->block[9], *coefficients = t->block[10];
+  const double *moments[FMM_LANES] = {NULL};
+  for (int l = 0; l < lanes->n_lanes; l++) {
+    const fmm_harmonic_points points = points_of(state->tree, lanes->box[l]);
+    double *to = t->term_values + l * t->w->term_stride;
+    k->moments(h, &points, state->density + lanes->column[l] * state->tree->sources.n + state->tree->source_begin[lanes->box[l]], to);
+    moments[l] = to;
+  }
+  t->k->put(2 * h->n_pairs, h->row[0], moments, 1, t->terms);
+  fmm_translate_blocks(t->k, set->up_moments, h->begin, o->parity.begin, t->terms, coefficients);
+  fmm_translate_square(t->k, o, set->up_second, coefficients, regrouped);
+  t->k->spread(o, regrouped, natural);
+  fmm_lanes_scatter(t->k, lanes, o->n, state->n_columns, natural, 0, state->up_equivalent);
+}
+
 /* In place in up_equivalent. */
 static void invert_leaves(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
   fmm_invert_leaves(t, set->up_first, set->up_second, level, lanes, NULL, t->state->up_equivalent);
@@ -34,13 +61,13 @@ static void merge_children(const fmm_level_worker *t, const fmm_level_operators 
   for (int c = 0; c < 8; c++) {
     fmm_lane_block children;
     fmm_lanes_children(t, lanes, c, &children);
-    fmm_lanes_gather(&children, o->n, state->n_columns, state->up_equivalent, 1, natural);
+    fmm_lanes_gather(t->k, &children, o->n, state->n_columns, state->up_equivalent, 1, natural);
     t->k->regroup(o, natural, t->block[c]);
   }
   fmm_translate_m2m(t->k, o, set, z, coefficients);
   fmm_translate_square(t->k, o, set->up_second, coefficients, regrouped);
   t->k->spread(o, regrouped, natural);
-  fmm_lanes_scatter(lanes, o->n, state->n_columns, natural, 1, 0, state->up_equivalent);
+  fmm_lanes_scatter(t->k, lanes, o->n, state->n_columns, natural, 0, state->up_equivalent);
 }
 
 static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
@@ -52,9 +79,12 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
   {
     fmm_level_worker t = fmm_level_worker_of(state, FMM_PHASE_UP);
     const fmm_level_items *items = &t.w->items;
+    if (fmm_leaves_by_harmonics(state)) fmm_for_leaves(&t, take_moments);
+    else {
 #pragma omp for schedule(dynamic, 4)
-    for (int64_t i = items->leaf_begin[0]; i < items->leaf_begin[FMM_MAX_LEVELS]; i++) sum_leaf(state, &sum, items->box[i], t.planes);
-    fmm_for_leaves(&t, invert_leaves);
+      for (int64_t i = items->leaf_begin[0]; i < items->leaf_begin[FMM_MAX_LEVELS]; i++) sum_leaf(state, &sum, items->box[i], t.planes);
+      fmm_for_leaves(&t, invert_leaves);
+    }
     for (int l = state->tree->n_levels - 1; l >= FMM_FIRST_FAR_LEVEL; l--) fmm_for_level_parents(&t, l, merge_children);
   }
   return FMM_OK;

@@ -5,10 +5,30 @@
 #include "kernels/pair/pair_reference.h"
 #include "kernels/phase.h"
 
-typedef struct vectors { double *check, *coefficients, *scratch, *x, *y, *z; } vectors;
+typedef struct vectors { double *check, *coefficients, *scratch, *x, *y, *z, *terms, *harmonics; } vectors;
 
 static double *equivalent_of(const fmm_state *state, int32_t box, int column) {
   return state->up_equivalent + ((int64_t)box * state->n_columns + column) * state->operators->n;
+}
+
+/* Moments of a leaf's densities, by the definition of the harmonics, and their equivalent densities. */
+static void p2m_by_harmonics(const fmm_state *state, int32_t box, const vectors *v) {
+  const fmm_tree *tree = state->tree;
+  const fmm_operators *o = state->operators;
+  const fmm_harmonics *h = &o->harmonics;
+  const double side = 2 * fmm_half_width(tree, tree->level[box]);
+  for (int c = 0; c < state->n_columns; c++) {
+    memset(v->terms, 0, (size_t)h->n_terms * sizeof *v->terms);
+    for (int64_t i = tree->source_begin[box]; i < tree->source_end[box]; i++) {
+      const double at[3] = {(tree->sources.x[i] - tree->center_x[box]) / side, (tree->sources.y[i] - tree->center_y[box]) / side, (tree->sources.z[i] - tree->center_z[box]) / side};
+      fmm_harmonics_at(h, at, v->harmonics);
+      for (int k = 0; k < 2 * h->n_pairs; k++)
+        if (h->place[k] >= 0) v->terms[h->place[k]] += state->density[c * tree->sources.n + i] * v->harmonics[k];
+    }
+    const fmm_level_operators *set = fmm_operators_at(o, tree->level[box]);
+    fmm_apply_blocks(o, set->up_moments, h->begin, o->parity.begin, v->terms, v->coefficients);
+    fmm_apply_second(o, set->up_second, 1, v->coefficients, equivalent_of(state, box, c), v->scratch);
+  }
 }
 
 static void p2m(const fmm_state *state, int32_t box, const vectors *v) {
@@ -54,13 +74,15 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
   const fmm_tree *tree = state->tree;
   int n = state->operators->n, ns = state->operators->n_surface;
   double *work = NULL;
-  FMM_TRY(FMM_ALLOCATE(&work, 4 * n + 3 * ns, "up reference vectors"));
-  vectors v = {work, work + n, work + 2 * n, work + 4 * n, work + 4 * n + ns, work + 4 * n + 2 * ns};
+  const fmm_harmonics *h = &state->operators->harmonics;
+  FMM_TRY(FMM_ALLOCATE(&work, 4 * n + 3 * ns + h->n_terms + 2 * h->n_pairs, "up reference vectors"));
+  vectors v = {work, work + n, work + 2 * n, work + 4 * n, work + 4 * n + ns, work + 4 * n + 2 * ns, work + 4 * n + 3 * ns, work + 4 * n + 3 * ns + h->n_terms};
   memset(state->up_equivalent, 0, (size_t)tree->n_boxes * (size_t)state->n_columns * (size_t)n * sizeof *state->up_equivalent);
   for (int l = tree->n_levels - 1; l >= FMM_FIRST_FAR_LEVEL; l--)
     for (int32_t box = tree->level_begin[l]; box < tree->level_begin[l + 1]; box++) {
       if (tree->source_end[box] == tree->source_begin[box]) continue;
-      if (tree->first_child[box] < 0) p2m(state, box, &v);
+      if (tree->first_child[box] < 0 && fmm_leaves_by_harmonics(state)) p2m_by_harmonics(state, box, &v);
+      else if (tree->first_child[box] < 0) p2m(state, box, &v);
       else m2m(state, box, &v);
     }
   FMM_FREE(&work);

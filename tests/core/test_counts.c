@@ -108,8 +108,21 @@ static void vlist_counts_every_pair_of_boxes_that_is_not_adjacent(void **state) 
   assert_true(c.total[FMM_PHASE_VLIST].bytes == 2 * LEAVES * (2 * spectrum + box) + 64 * 16.0 * 7 * 7 * 4); /* operators of all frequencies */
 }
 
+/* Solid harmonics up to degree 8, of which 45 pairs of degree and order, 81 harmonics: each leaf has a product with these and one of surfaces. Of what has none points are summed with surfaces. */
+static void up_and_down_count_points_times_harmonics_and_parity_blocks(void **state) {
+  fmm_counts c = count(&fmm_info_laplace, 4, 1, 0), gradient = count(&fmm_info_laplace, 4, 1, 1);
+  double pairs = LEAVES * Q * 45.0, products = LEAVES * 2 * 56.0 * (81 + 56) / 8;
+  assert_true(c.total[FMM_PHASE_UP].pairs == pairs && c.total[FMM_PHASE_DOWN].pairs == pairs && gradient.total[FMM_PHASE_DOWN].pairs == pairs);
+  assert_true(c.total[FMM_PHASE_UP].flops == 2 * 5 * pairs + products && c.total[FMM_PHASE_DOWN].flops == 2 * 5 * pairs + products);
+  assert_true(gradient.total[FMM_PHASE_UP].flops == 2 * 5 * pairs + products && gradient.total[FMM_PHASE_DOWN].flops == 2 * 11 * pairs + products);
+  assert_true(c.total[FMM_PHASE_UP].other == products && c.total[FMM_PHASE_DOWN].other == products);
+  assert_true(c.total[FMM_PHASE_UP].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 56 * (81 + 56) && c.total[FMM_PHASE_DOWN].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 56 * (81 + 56));
+}
+
 static void up_and_down_count_points_times_surface_and_parity_blocks(void **state) {
-  fmm_counts c = count(&fmm_info_laplace, 4, 1, 0);
+  fmm_pair_info surfaces = fmm_info_laplace;
+  surfaces.harmonic = 0;
+  fmm_counts c = count(&surfaces, 4, 1, 0);
   double pairs = LEAVES * Q * 56.0, product = 2.0 * 56 * 56;
   assert_true(c.total[FMM_PHASE_UP].pairs == pairs && c.total[FMM_PHASE_DOWN].pairs == pairs);
   assert_true(c.total[FMM_PHASE_UP].flops == 11 * pairs + LEAVES * 2 * product / 8); /* two factors; levels 0 and 1 are in no list */
@@ -145,7 +158,7 @@ static void the_gpus_form_counts_parents_groups_and_padded_operators(void **stat
   assert_true(c.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * product);
   assert_true(c.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + LEAVES * 2 * product);
   assert_true(dense.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * whole && dense.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + (8 * 64 + LEAVES) * whole);
-  assert_true(c.total[FMM_WORK_UP_GPU].bytes == c.total[FMM_PHASE_UP].bytes && c.total[FMM_WORK_DOWN_GPU].entries == LEAVES);
+  assert_true(c.total[FMM_WORK_UP_GPU].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 2 * 56 * 56 && c.total[FMM_WORK_DOWN_GPU].entries == LEAVES);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_GPU, 0), FMM_WORK_VLIST_GPU);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_CPU, 0), FMM_PHASE_VLIST);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_WLIST, FMM_DEVICE_GPU, 0), FMM_PHASE_WLIST);
@@ -336,6 +349,7 @@ static void failed_allocation_is_a_memory_error(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(ulist_of_a_uniform_tree_is_equation_2),
                                      cmocka_unit_test(vlist_counts_every_pair_of_boxes_that_is_not_adjacent),
+                                     cmocka_unit_test(up_and_down_count_points_times_harmonics_and_parity_blocks),
                                      cmocka_unit_test(up_and_down_count_points_times_surface_and_parity_blocks),
                                      cmocka_unit_test(box_work_without_parity_is_dense),
                                      cmocka_unit_test(the_gpus_form_counts_parents_groups_and_padded_operators),

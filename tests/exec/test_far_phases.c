@@ -78,9 +78,10 @@ static void optimised_phases_match_the_references(void **state) {
   static const char *const pairs[] = {"laplace", "stokes", "yukawa"}, *const distributions[] = {"uniform", "plummer", "sphere"};
   for (int k = 0; k < 3; k++)
     for (int d = 0; d < 3; d++)
-      compare(&(far_scene_options){.distribution = distributions[d], .densities = "signed", .pair = pairs[k], .n = 500, .n_targets = d == 1 ? 400 : 0,
-                                   .leaf_size = 9, .order = k == 1 ? 3 : 3 + d, .columns = 1 + 2 * (k == d), .gradient = d == 1, .threads = 2, .tolerance = 1e-14},
-              1e-11, 0);
+      for (int surfaces = 0; surfaces <= (k == 0); surfaces++)
+        compare(&(far_scene_options){.distribution = distributions[d], .densities = "signed", .pair = pairs[k], .n = 500, .n_targets = d == 1 ? 400 : 0,
+                                     .leaf_size = 9, .order = k == 1 ? 3 : 3 + d, .columns = 1 + 2 * (k == d), .gradient = d == 1, .threads = 2, .tolerance = 1e-14, .surfaces = surfaces},
+                1e-11, 0);
 }
 
 static void single_precision_vlist_matches_to_single_rounding(void **state) {

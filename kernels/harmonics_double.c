@@ -1,0 +1,2 @@
+/* Vectorised solid harmonics, in double. */
+#include "kernels/harmonics_kernel.h"

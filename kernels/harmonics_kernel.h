@@ -1,0 +1,256 @@
+/* Vector code of harmonics.h, lanes over the points, of doubles or (FMM_SINGLE) floats. A step of the recurrence waits for the two before it, so several vectors of points go together; the
+ * order m is the outer loop, as all of its harmonics share (x + i y)^m. In single densities and coefficients are brought to about 1 by powers of two, and what is the same all over the box, degree 0, is
+ * added in double. */
+#include <stdalign.h>
+#include <string.h>
+
+#include "kernels/harmonics.h"
+#include "kernels/pair/pair_block.h"
+#include "kernels/pair/vector.h"
+
+#ifdef FMM_SIMD_AVX512_BUILD
+#define MOST_VECTORS 4 /* that go together: 32 registers, else 16 */
+#else
+#define MOST_VECTORS 2
+#endif
+
+enum { BLOCK = 256 /* points of a call */, MOST_DEGREE = 48 };
+
+typedef struct staged { alignas(64) fmm_scalar x[BLOCK], y[BLOCK], z[BLOCK], r2[BLOCK], c[BLOCK], s[BLOCK]; int n_vectors; } staged;
+
+VECTOR_FUNCTION fmm_vector load(const fmm_scalar *from) { return *(const fmm_vector *)from; }
+VECTOR_FUNCTION void store(fmm_scalar *to, fmm_vector v) { *(fmm_vector *)to = v; }
+
+static void stage_axis(int n, const double *from, double center, double factor, fmm_scalar *to) {
+  for (int i = 0; i < n; i++) to[i] = (fmm_scalar)((from[i] - center) * factor);
+}
+
+/* Coordinates of n points from `begin` on; places up to the next vector's end are at the middle. */
+static void stage(const fmm_harmonic_points *points, int64_t begin, int n, staged *to) {
+  const int padded = (n + LANES - 1) / LANES * LANES;
+  fmm_scalar *const axis[] = {to->x, to->y, to->z};
+  for (int a = 0; a < 3; a++) {
+    stage_axis(n, points->at[a] + begin, points->center[a], points->per_side, axis[a]);
+    for (int i = n; i < padded; i++) axis[a][i] = 0;
+  }
+  for (int i = 0; i < padded; i += LANES) store(to->r2 + i, load(to->x + i) * load(to->x + i) + load(to->y + i) * load(to->y + i) + load(to->z + i) * load(to->z + i));
+  to->n_vectors = padded / LANES;
+}
+
+/* How many of the vectors that are left go together: all groups nearly alike. */
+VECTOR_FUNCTION int group_of(int left, int most) { return left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left; }
+
+#define STEP(q, before, z, r2, step) ((z) * (q)-broadcast(step) * ((r2) * (before)))
+
+/* Order m of a group of vectors from place i on, whose weighted (x + i y)^m are c and s: sums over the group, lane by lane, to sum[2 (l - m)] and sum[2 (l - m) + 1], added to what is there
+ * unless it is the first group. Then c and s become those of m + 1. */
+VECTOR_FUNCTION void add_order(const int group, staged *p, int i, int n_degrees, const fmm_scalar *step, fmm_vector *sum) {
+  fmm_vector q[MOST_VECTORS], before[MOST_VECTORS], z[MOST_VECTORS], r2[MOST_VECTORS], c[MOST_VECTORS], s[MOST_VECTORS];
+#pragma GCC unroll 4
+  for (int v = 0; v < group; v++) {
+    q[v] = vector_constant(1), before[v] = vector_constant(0);
+    z[v] = load(p->z + i + v * LANES), r2[v] = load(p->r2 + i + v * LANES), c[v] = load(p->c + i + v * LANES), s[v] = load(p->s + i + v * LANES);
+  }
+  for (int l = 0; l < n_degrees; l++) {
+    fmm_vector cosines = q[0] * c[0], sines = q[0] * s[0];
+#pragma GCC unroll 4
+    for (int v = 1; v < group; v++) cosines += q[v] * c[v], sines += q[v] * s[v];
+    if (i > 0) cosines += sum[2 * l], sines += sum[2 * l + 1];
+    sum[2 * l] = cosines, sum[2 * l + 1] = sines;
+#pragma GCC unroll 4
+    for (int v = 0; v < group; v++) {
+      const fmm_vector next = STEP(q[v], before[v], z[v], r2[v], step[l + 1]);
+      before[v] = q[v], q[v] = next;
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < group; v++) {
+    const fmm_vector x = load(p->x + i + v * LANES), y = load(p->y + i + v * LANES);
+    store(p->c + i + v * LANES, x * c[v] - y * s[v]);
+    store(p->s + i + v * LANES, x * s[v] + y * c[v]);
+  }
+}
+
+static void add_orders(staged *p, int n_degrees, const fmm_scalar *step, fmm_vector *sum) {
+  for (int at = 0, left = p->n_vectors, group; left > 0; left -= group, at += group * LANES) {
+    group = group_of(left, MOST_VECTORS);
+    switch (group) {
+      case 1: add_order(1, p, at, n_degrees, step, sum); break;
+      case 2: add_order(2, p, at, n_degrees, step, sum); break;
+#if MOST_VECTORS > 2
+      case 3: add_order(3, p, at, n_degrees, step, sum); break;
+      case 4: add_order(4, p, at, n_degrees, step, sum); break;
+#endif
+    }
+  }
+}
+
+/* The steps of all pairs and one more, which is read and not used. */
+static const fmm_scalar *steps_of(const fmm_harmonics *h) {
+#ifdef FMM_SINGLE
+  return h->single_step;
+#else
+  return h->step;
+#endif
+}
+
+static double density_factor(int64_t n, const double *density) {
+#ifdef FMM_SINGLE
+  double range[2] = {0, 0};
+  fmm_pair_arrays()->extent(n, density, range);
+  return fmm_pair_density_factor(range[1] > -range[0] ? range[1] : -range[0]);
+#else
+  (void)n, (void)density;
+  return 1;
+#endif
+}
+
+/* Sums over the lanes of n of the vectors, times unit, added to `to`. */
+VECTOR_FUNCTION void add_lanes(const fmm_vector *sum, int n, double unit, double *to) {
+  const fmm_vector all = lane_sums(sum);
+  for (int lane = 0; lane < n; lane++) to[lane] += (double)all[lane] * unit;
+}
+
+static void moments(const fmm_harmonics *h, const fmm_harmonic_points *points, const double *density, double *moment) {
+  const double factor = density_factor(points->n, density), unit = 1 / factor;
+  staged p;
+  fmm_vector sum[2 * (MOST_DEGREE + 1) + 2 * LANES]; /* of an order, behind those of the ones before that do not fill all lanes */
+  memset(moment, 0, (size_t)(2 * h->n_pairs) * sizeof *moment);
+  for (int64_t begin = 0; begin < points->n; begin += BLOCK) {
+    const int n = points->n - begin < BLOCK ? (int)(points->n - begin) : BLOCK;
+    int held = 0;
+    double *to = moment;
+    stage(points, begin, n, &p);
+    for (int i = 0; i < n; i++) p.c[i] = (fmm_scalar)(density[begin + i] * factor);
+    for (int i = n; i < p.n_vectors * LANES; i++) p.c[i] = 0;
+    for (int i = 0; i < p.n_vectors; i++) store(p.s + i * LANES, vector_constant(0));
+    for (int m = 0, k = 0; m <= h->degree; k += h->degree + 1 - m, m++) {
+      int first = 0;
+      add_orders(&p, h->degree + 1 - m, steps_of(h) + k, sum + held);
+      for (held += 2 * (h->degree + 1 - m); held >= LANES; held -= LANES, first += LANES, to += LANES) add_lanes(sum + first, LANES, unit, to);
+      for (int i = 0; first && i < held; i++) sum[i] = sum[first + i];
+    }
+    for (int i = held; i < LANES; i++) sum[i] = vector_constant(0);
+    add_lanes(sum, held, unit, to);
+  }
+#ifdef FMM_SINGLE /* most of a far field */
+  moment[0] = 0;
+  for (int64_t i = 0; i < points->n; i++) moment[0] += density[i];
+#endif
+}
+
+/* Values of a group of vectors from place i on. coefficient: [pair][cosine, sine][output]. */
+VECTOR_FUNCTION void sum_group(const int group, const int outputs, const staged *p, int i, const fmm_harmonics *h, const fmm_scalar *coefficient, fmm_scalar (*value)[BLOCK]) {
+  fmm_vector c[MOST_VECTORS], s[MOST_VECTORS], z[MOST_VECTORS], r2[MOST_VECTORS], sum[MOST_VECTORS][FMM_HARMONIC_OUTPUTS];
+  const fmm_scalar *step = steps_of(h);
+#pragma GCC unroll 4
+  for (int v = 0; v < group; v++) {
+    c[v] = vector_constant(1), s[v] = vector_constant(0);
+    z[v] = load(p->z + i + v * LANES), r2[v] = load(p->r2 + i + v * LANES);
+#pragma GCC unroll 4
+    for (int o = 0; o < outputs; o++) sum[v][o] = vector_constant(0);
+  }
+  for (int m = 0; m <= h->degree; m++) {
+    fmm_vector q[MOST_VECTORS], before[MOST_VECTORS], cosines[MOST_VECTORS][FMM_HARMONIC_OUTPUTS], sines[MOST_VECTORS][FMM_HARMONIC_OUTPUTS];
+#pragma GCC unroll 4
+    for (int v = 0; v < group; v++) {
+      q[v] = vector_constant(1), before[v] = vector_constant(0);
+#pragma GCC unroll 4
+      for (int o = 0; o < outputs; o++) cosines[v][o] = sines[v][o] = vector_constant(0);
+    }
+    for (int l = m; l <= h->degree; l++, coefficient += 2 * outputs, step++) {
+#pragma GCC unroll 4
+      for (int v = 0; v < group; v++)
+#pragma GCC unroll 4
+        for (int o = 0; o < outputs; o++) cosines[v][o] += q[v] * broadcast(coefficient[o]), sines[v][o] += q[v] * broadcast(coefficient[outputs + o]);
+#pragma GCC unroll 4
+      for (int v = 0; v < group; v++) {
+        const fmm_vector next = STEP(q[v], before[v], z[v], r2[v], step[1]);
+        before[v] = q[v], q[v] = next;
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < group; v++) {
+      const fmm_vector x = load(p->x + i + v * LANES), y = load(p->y + i + v * LANES), next = x * c[v] - y * s[v];
+#pragma GCC unroll 4
+      for (int o = 0; o < outputs; o++) sum[v][o] += c[v] * cosines[v][o] + s[v] * sines[v][o];
+      s[v] = x * s[v] + y * c[v], c[v] = next;
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < group; v++)
+#pragma GCC unroll 4
+    for (int o = 0; o < outputs; o++) store(value[o] + i + v * LANES, sum[v][o]);
+}
+
+static void sum_potentials(const staged *p, const fmm_harmonics *h, const fmm_scalar *coefficient, fmm_scalar (*value)[BLOCK]) {
+  for (int at = 0, left = p->n_vectors, group; left > 0; left -= group, at += group * LANES) {
+    group = group_of(left, MOST_VECTORS);
+    switch (group) {
+      case 1: sum_group(1, 1, p, at, h, coefficient, value); break;
+      case 2: sum_group(2, 1, p, at, h, coefficient, value); break;
+#if MOST_VECTORS > 2
+      case 3: sum_group(3, 1, p, at, h, coefficient, value); break;
+      case 4: sum_group(4, 1, p, at, h, coefficient, value); break;
+#endif
+    }
+  }
+}
+
+static void sum_gradients(const staged *p, const fmm_harmonics *h, const fmm_scalar *coefficient, fmm_scalar (*value)[BLOCK]) {
+  for (int at = 0, left = p->n_vectors, group; left > 0; left -= group, at += group * LANES) {
+    group = group_of(left, MOST_VECTORS / 2);
+    if (group == 1) sum_group(1, FMM_HARMONIC_OUTPUTS, p, at, h, coefficient, value);
+#if MOST_VECTORS > 2
+    else sum_group(2, FMM_HARMONIC_OUTPUTS, p, at, h, coefficient, value);
+#endif
+  }
+}
+
+/* Coefficients as the kernel takes them (single: in room, the constants apart). Returns what they were multiplied by. */
+static double convert(int n, int n_outputs, const double *coefficient, double constant[FMM_HARMONIC_OUTPUTS], void *room, const fmm_scalar **scalar) {
+#ifdef FMM_SINGLE
+  double range[2] = {0, 0};
+  float *to = room;
+  fmm_pair_arrays()->extent(n, coefficient, range);
+  const double factor = fmm_pair_density_factor(range[1] > -range[0] ? range[1] : -range[0]);
+  for (int i = 0; i < n; i++) to[i] = (float)(coefficient[i] * factor);
+  for (int o = 0; o < n_outputs; o++) constant[o] = coefficient[o], to[o] = 0;
+  *scalar = to;
+  return factor;
+#else
+  (void)n, (void)n_outputs, (void)room;
+  memset(constant, 0, FMM_HARMONIC_OUTPUTS * sizeof *constant);
+  *scalar = coefficient;
+  return 1;
+#endif
+}
+
+static void values(const fmm_harmonics *h, const fmm_harmonic_points *points, int n_outputs, const double *coefficient, void *room, double *value, int64_t value_stride) {
+  double constant[FMM_HARMONIC_OUTPUTS];
+  const fmm_scalar *scalar;
+  const double unit = 1 / convert(2 * h->n_pairs * n_outputs, n_outputs, coefficient, constant, room, &scalar);
+  staged p;
+  alignas(64) fmm_scalar sum[FMM_HARMONIC_OUTPUTS][BLOCK];
+  for (int64_t begin = 0; begin < points->n; begin += BLOCK) {
+    const int n = points->n - begin < BLOCK ? (int)(points->n - begin) : BLOCK;
+    stage(points, begin, n, &p);
+    if (n_outputs == 1) sum_potentials(&p, h, scalar, sum);
+    else sum_gradients(&p, h, scalar, sum);
+    for (int o = 0; o < n_outputs; o++) {
+      const double all = constant[o];
+      double *to = value + o * value_stride + begin;
+      for (int i = 0; i < n; i++) to[i] += all + (double)sum[o][i] * unit;
+    }
+  }
+}
+
+#define TABLE__(precision, suffix) fmm_harmonics_##precision##_##suffix
+#define TABLE_(precision, suffix) TABLE__(precision, suffix)
+#ifdef FMM_SINGLE
+#define TABLE TABLE_(single, FMM_SIMD_SUFFIX)
+#else
+#define TABLE TABLE_(double, FMM_SIMD_SUFFIX)
+#endif
+extern const fmm_harmonic_kernels TABLE;
+const fmm_harmonic_kernels TABLE = {moments, values};

@@ -1,0 +1,3 @@
+/* Vectorised solid harmonics, in single. */
+#define FMM_SINGLE
+#include "kernels/harmonics_kernel.h"
