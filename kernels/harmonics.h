@@ -56,15 +56,17 @@ void fmm_harmonics_free(fmm_harmonics *h);
 /* All 2 n_pairs harmonics at a point, plain C. */
 void fmm_harmonics_at(const fmm_harmonics *h, const double at[3], double *value);
 
-/* The same in vector code, once an instruction set and precision (harmonics_kernel.h). Points: at[axis][i], less center, times per_side (1 over the box's side). */
-typedef struct fmm_harmonic_points { int64_t n; const double *at[3]; double center[3], per_side; } fmm_harmonic_points;
+/* The same in vector code, once an instruction set and precision (harmonics_kernel.h). A box: points are taken less center, times per_side (1 over its side).
+ * outside: points x outside the box, and H(x) / |x|^(2l+1) instead of H(x). That is H(x / |x|^2) / |x| (Kelvin's inversion), so that it is summed as points inside are. */
+typedef struct fmm_harmonic_box { double center[3], per_side; int outside; } fmm_harmonic_box;
+typedef struct fmm_harmonic_points { int64_t n; const double *at[3], *density; } fmm_harmonic_points; /* at[axis][i] */
 
 typedef struct fmm_harmonic_kernels {
-  /* moment[2 n_pairs] = sums over the points of density times harmonics. */
-  void (*moments)(const fmm_harmonics *h, const fmm_harmonic_points *points, const double *density, double *moment);
-  /* value[o * value_stride + i] += sum of coefficients times harmonics at point i; coefficient o of value v of pair k is coefficient[(2k + v) * n_outputs + o]; n_outputs 1 or 4.
-   * room: as many doubles as there are coefficients. */
-  void (*values)(const fmm_harmonics *h, const fmm_harmonic_points *points, int n_outputs, const double *coefficient, void *room, double *value, int64_t value_stride);
+  /* moment[2 n_pairs] += sums over the points of all ranges of density times harmonics. */
+  void (*moments)(const fmm_harmonics *h, const fmm_harmonic_box *box, int64_t n_ranges, const fmm_harmonic_points *ranges, double *moment);
+  /* value[o * value_stride + i] += sum of coefficients times harmonics at point i; coefficient o of value v of pair k is coefficient[(2k + v) * n_outputs + o]; n_outputs 1, or 4 of which the
+   * last three are those of the slopes: outside they are put together with what inversion makes of gradients. room: as many doubles as there are coefficients. */
+  void (*values)(const fmm_harmonics *h, const fmm_harmonic_box *box, const fmm_harmonic_points *points, int n_outputs, const double *coefficient, void *room, double *value, int64_t value_stride);
 } fmm_harmonic_kernels;
 const fmm_harmonic_kernels *fmm_harmonic_kernels_find(int single);
 #endif

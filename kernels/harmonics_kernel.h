@@ -14,27 +14,76 @@
 #define MOST_VECTORS 2
 #endif
 
-enum { BLOCK = 256 /* points of a call */, MOST_DEGREE = 48 };
+enum { BLOCK = 256 /* points of a call */, PADDING = 8 /* written beyond what is asked for */, MOST_DEGREE = 48 };
 
-typedef struct staged { alignas(64) fmm_scalar x[BLOCK], y[BLOCK], z[BLOCK], r2[BLOCK], c[BLOCK], s[BLOCK]; int n_vectors; } staged;
+typedef struct staged { alignas(64) fmm_scalar x[BLOCK + PADDING], y[BLOCK + PADDING], z[BLOCK + PADDING], c[BLOCK + PADDING], r2[BLOCK], s[BLOCK], root[BLOCK]; int n, n_vectors; } staged; /* root: 1 / distance from the middle, of points outside */
 
 VECTOR_FUNCTION fmm_vector load(const fmm_scalar *from) { return *(const fmm_vector *)from; }
 VECTOR_FUNCTION void store(fmm_scalar *to, fmm_vector v) { *(fmm_vector *)to = v; }
 
-static void stage_axis(int n, const double *from, double center, double factor, fmm_scalar *to) {
+/* (from - center) * factor. Leaves are short: compilers spend as much on what is left of a vector as on all others. */
+static void shift(int n, const double *from, double center, double factor, fmm_scalar *to) {
+#ifdef FMM_SIMD_AVX512_BUILD
+  const __m512d less = _mm512_set1_pd(center), by = _mm512_set1_pd(factor);
+  for (int i = 0; i < n; i += 8) {
+    const __mmask8 some = n - i >= 8 ? 0xff : (__mmask8)((1u << (n - i)) - 1);
+    const __m512d v = _mm512_mul_pd(_mm512_sub_pd(_mm512_maskz_loadu_pd(some, from + i), less), by);
+#ifdef FMM_SINGLE
+    _mm256_storeu_ps(to + i, _mm512_cvtpd_ps(v));
+#else
+    _mm512_storeu_pd(to + i, v);
+#endif
+  }
+#else
   for (int i = 0; i < n; i++) to[i] = (fmm_scalar)((from[i] - center) * factor);
+#endif
 }
 
-/* Coordinates of n points from `begin` on; places up to the next vector's end are at the middle. */
-static void stage(const fmm_harmonic_points *points, int64_t begin, int n, staged *to) {
-  const int padded = (n + LANES - 1) / LANES * LANES;
-  fmm_scalar *const axis[] = {to->x, to->y, to->z};
-  for (int a = 0; a < 3; a++) {
-    stage_axis(n, points->at[a] + begin, points->center[a], points->per_side, axis[a]);
-    for (int i = n; i < padded; i++) axis[a][i] = 0;
+/* to += by * (constant + sum * unit); by NULL: 1. */
+static void add_values(int n, const fmm_scalar *sum, double unit, double constant, const fmm_scalar *by, double *to) {
+#ifdef FMM_SIMD_AVX512_BUILD
+#ifdef FMM_SINGLE
+#define WIDENED(at) _mm512_cvtps_pd(_mm256_loadu_ps(at))
+#else
+#define WIDENED(at) _mm512_loadu_pd(at)
+#endif
+  const __m512d all = _mm512_set1_pd(constant), units = _mm512_set1_pd(unit);
+  for (int i = 0; i < n; i += 8) { /* sum and by have whole vectors */
+    const __mmask8 some = n - i >= 8 ? 0xff : (__mmask8)((1u << (n - i)) - 1);
+    const __m512d v = _mm512_fmadd_pd(WIDENED(sum + i), units, all), old = _mm512_maskz_loadu_pd(some, to + i);
+    _mm512_mask_storeu_pd(to + i, some, by ? _mm512_fmadd_pd(WIDENED(by + i), v, old) : _mm512_add_pd(v, old));
   }
-  for (int i = 0; i < padded; i += LANES) store(to->r2 + i, load(to->x + i) * load(to->x + i) + load(to->y + i) * load(to->y + i) + load(to->z + i) * load(to->z + i));
-  to->n_vectors = padded / LANES;
+#undef WIDENED
+#else
+  if (by)
+    for (int i = 0; i < n; i++) to[i] += (double)by[i] * (constant + (double)sum[i] * unit);
+  else
+    for (int i = 0; i < n; i++) to[i] += constant + (double)sum[i] * unit;
+#endif
+}
+
+/* n more points, from `begin` on. */
+static void stage(const fmm_harmonic_box *box, const fmm_harmonic_points *points, int64_t begin, int n, staged *to) {
+  fmm_scalar *const axis[] = {to->x, to->y, to->z};
+  for (int a = 0; a < 3; a++) shift(n, points->at[a] + begin, box->center[a], box->per_side, axis[a] + to->n);
+  to->n += n;
+}
+
+/* When all are there: squares, and outside x / |x|^2. Places up to the next vector's end are at the middle, where they are no part of any sum. */
+static void end_staging(const fmm_harmonic_box *box, staged *p) {
+  fmm_scalar *const axis[] = {p->x, p->y, p->z};
+  p->n_vectors = (p->n + LANES - 1) / LANES;
+  for (int a = 0; a < 3; a++)
+    for (int i = p->n; i < p->n_vectors * LANES; i++) axis[a][i] = 0;
+  for (int i = 0; i < p->n_vectors * LANES; i += LANES) {
+    fmm_vector x = load(p->x + i), y = load(p->y + i), z = load(p->z + i), r2 = x * x + y * y + z * z;
+    if (box->outside) {
+      const fmm_vector root = where_not_zero(r2, vector_rsqrt(r2)), inverse = root * root;
+      store(p->root + i, root), store(p->x + i, x * inverse), store(p->y + i, y * inverse), store(p->z + i, z * inverse);
+      r2 = inverse;
+    }
+    store(p->r2 + i, r2);
+  }
 }
 
 /* How many of the vectors that are left go together: all groups nearly alike. */
@@ -94,13 +143,13 @@ static const fmm_scalar *steps_of(const fmm_harmonics *h) {
 #endif
 }
 
-static double density_factor(int64_t n, const double *density) {
+static double density_factor(int64_t n_ranges, const fmm_harmonic_points *ranges) {
 #ifdef FMM_SINGLE
   double range[2] = {0, 0};
-  fmm_pair_arrays()->extent(n, density, range);
+  for (int64_t i = 0; i < n_ranges; i++) fmm_pair_arrays()->extent(ranges[i].n, ranges[i].density, range);
   return fmm_pair_density_factor(range[1] > -range[0] ? range[1] : -range[0]);
 #else
-  (void)n, (void)density;
+  (void)n_ranges, (void)ranges;
   return 1;
 #endif
 }
@@ -111,32 +160,45 @@ VECTOR_FUNCTION void add_lanes(const fmm_vector *sum, int n, double unit, double
   for (int lane = 0; lane < n; lane++) to[lane] += (double)all[lane] * unit;
 }
 
-static void moments(const fmm_harmonics *h, const fmm_harmonic_points *points, const double *density, double *moment) {
-  const double factor = density_factor(points->n, density), unit = 1 / factor;
-  staged p;
+/* Of the points that are staged, with their densities times 1 / unit in c. */
+static void add_staged(const fmm_harmonics *h, const fmm_harmonic_box *box, staged *p, double unit, double *moment) {
   fmm_vector sum[2 * (MOST_DEGREE + 1) + 2 * LANES]; /* of an order, behind those of the ones before that do not fill all lanes */
-  memset(moment, 0, (size_t)(2 * h->n_pairs) * sizeof *moment);
-  for (int64_t begin = 0; begin < points->n; begin += BLOCK) {
-    const int n = points->n - begin < BLOCK ? (int)(points->n - begin) : BLOCK;
-    int held = 0;
-    double *to = moment;
-    stage(points, begin, n, &p);
-    for (int i = 0; i < n; i++) p.c[i] = (fmm_scalar)(density[begin + i] * factor);
-    for (int i = n; i < p.n_vectors * LANES; i++) p.c[i] = 0;
-    for (int i = 0; i < p.n_vectors; i++) store(p.s + i * LANES, vector_constant(0));
-    for (int m = 0, k = 0; m <= h->degree; k += h->degree + 1 - m, m++) {
-      int first = 0;
-      add_orders(&p, h->degree + 1 - m, steps_of(h) + k, sum + held);
-      for (held += 2 * (h->degree + 1 - m); held >= LANES; held -= LANES, first += LANES, to += LANES) add_lanes(sum + first, LANES, unit, to);
-      for (int i = 0; first && i < held; i++) sum[i] = sum[first + i];
-    }
-    for (int i = held; i < LANES; i++) sum[i] = vector_constant(0);
-    add_lanes(sum, held, unit, to);
+  const double before = moment[0];
+  double total = 0; /* of degree 0, most of a far field, in double whatever the others are in */
+  int held = 0;
+  double *to = moment;
+  end_staging(box, p);
+  for (int i = p->n; i < p->n_vectors * LANES; i++) p->c[i] = 0;
+  for (int i = 0; i < p->n_vectors * LANES; i += LANES) {
+    store(p->s + i, vector_constant(0));
+    if (box->outside) store(p->c + i, load(p->c + i) * load(p->root + i));
   }
-#ifdef FMM_SINGLE /* most of a far field */
-  moment[0] = 0;
-  for (int64_t i = 0; i < points->n; i++) moment[0] += density[i];
-#endif
+  for (int i = 0; i < p->n; i++) total += (double)p->c[i];
+  for (int m = 0, k = 0; m <= h->degree; k += h->degree + 1 - m, m++) {
+    int first = 0;
+    add_orders(p, h->degree + 1 - m, steps_of(h) + k, sum + held);
+    for (held += 2 * (h->degree + 1 - m); held >= LANES; held -= LANES, first += LANES, to += LANES) add_lanes(sum + first, LANES, unit, to);
+    for (int i = 0; first && i < held; i++) sum[i] = sum[first + i];
+  }
+  for (int i = held; i < LANES; i++) sum[i] = vector_constant(0);
+  add_lanes(sum, held, unit, to);
+  moment[0] = before + total * unit;
+  p->n = 0;
+}
+
+static void moments(const fmm_harmonics *h, const fmm_harmonic_box *box, int64_t n_ranges, const fmm_harmonic_points *ranges, double *moment) {
+  const double factor = density_factor(n_ranges, ranges), unit = 1 / factor;
+  staged p;
+  p.n = 0;
+  for (int64_t r = 0; r < n_ranges; r++)
+    for (int64_t begin = 0; begin < ranges[r].n;) {
+      const int n = ranges[r].n - begin < BLOCK - p.n ? (int)(ranges[r].n - begin) : BLOCK - p.n;
+      shift(n, ranges[r].density + begin, 0, factor, p.c + p.n);
+      stage(box, &ranges[r], begin, n, &p);
+      begin += n;
+      if (p.n == BLOCK) add_staged(h, box, &p, unit, moment);
+    }
+  if (p.n) add_staged(h, box, &p, unit, moment);
 }
 
 /* Values of a group of vectors from place i on. coefficient: [pair][cosine, sine][output]. */
@@ -226,22 +288,36 @@ static double convert(int n, int n_outputs, const double *coefficient, double co
 #endif
 }
 
-static void values(const fmm_harmonics *h, const fmm_harmonic_points *points, int n_outputs, const double *coefficient, void *room, double *value, int64_t value_stride) {
+/* Outside, the potential is F(x / |x|^2) / |x|, its gradient -x F / |x|^3 + (G - 2 x (x.G) / |x|^2) / |x|^3 where F and its gradient G are sums inside. */
+static void add_outside(const fmm_harmonic_box *box, int n_outputs, const staged *p, const double constant[FMM_HARMONIC_OUTPUTS], double unit, const fmm_scalar (*sum)[BLOCK], double *value,
+                        int64_t value_stride) {
+  double *to_x = value + value_stride, *to_y = value + 2 * value_stride, *to_z = value + 3 * value_stride;
+  add_values(p->n, sum[0], unit, constant[0], p->root, value);
+  if (n_outputs == 1) return;
+#pragma GCC ivdep
+  for (int i = 0; i < p->n; i++) {
+    const double x = (double)p->x[i], y = (double)p->y[i], z = (double)p->z[i], root = (double)p->root[i], f = constant[0] + (double)sum[0][i] * unit; /* x: over |x|^2 */
+    const double gx = constant[1] + (double)sum[1][i] * unit, gy = constant[2] + (double)sum[2][i] * unit, gz = constant[3] + (double)sum[3][i] * unit;
+    const double along = f * box->per_side + 2 * (x * gx + y * gy + z * gz);
+    to_x[i] += root * (root * root * gx - x * along), to_y[i] += root * (root * root * gy - y * along), to_z[i] += root * (root * root * gz - z * along);
+  }
+}
+
+static void values(const fmm_harmonics *h, const fmm_harmonic_box *box, const fmm_harmonic_points *points, int n_outputs, const double *coefficient, void *room, double *value,
+                   int64_t value_stride) {
   double constant[FMM_HARMONIC_OUTPUTS];
   const fmm_scalar *scalar;
   const double unit = 1 / convert(2 * h->n_pairs * n_outputs, n_outputs, coefficient, constant, room, &scalar);
   staged p;
   alignas(64) fmm_scalar sum[FMM_HARMONIC_OUTPUTS][BLOCK];
   for (int64_t begin = 0; begin < points->n; begin += BLOCK) {
-    const int n = points->n - begin < BLOCK ? (int)(points->n - begin) : BLOCK;
-    stage(points, begin, n, &p);
+    p.n = 0;
+    stage(box, points, begin, points->n - begin < BLOCK ? (int)(points->n - begin) : BLOCK, &p);
+    end_staging(box, &p);
     if (n_outputs == 1) sum_potentials(&p, h, scalar, sum);
     else sum_gradients(&p, h, scalar, sum);
-    for (int o = 0; o < n_outputs; o++) {
-      const double all = constant[o];
-      double *to = value + o * value_stride + begin;
-      for (int i = 0; i < n; i++) to[i] += all + (double)sum[o][i] * unit;
-    }
+    if (box->outside) add_outside(box, n_outputs, &p, constant, unit, (const fmm_scalar (*)[BLOCK])sum, value + begin, value_stride);
+    for (int o = 0; o < n_outputs && !box->outside; o++) add_values(p.n, sum[o], unit, constant[o], NULL, value + o * value_stride + begin);
   }
 }
 

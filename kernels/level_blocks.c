@@ -6,9 +6,7 @@
 #include "kernels/shell_field.h"
 
 static size_t block_doubles(const fmm_state *state) { return (size_t)state->operators->n * FMM_LANES; }
-static size_t term_doubles(const fmm_state *state) { return (FMM_HARMONIC_OUTPUTS * (size_t)state->operators->harmonics.n_terms + 1) * FMM_LANES; }
-static int term_stride(const fmm_state *state, fmm_phase phase) { return 2 * state->operators->harmonics.n_pairs * (phase == FMM_PHASE_DOWN && state->gradient ? FMM_HARMONIC_OUTPUTS : 1); }
-static size_t term_value_doubles(const fmm_state *state, fmm_phase phase) { return (FMM_LANES + 1) * (size_t)term_stride(state, phase); }
+static int has_slopes(const fmm_state *state, fmm_phase phase) { return phase == FMM_PHASE_DOWN && state->gradient; }
 static size_t shell_doubles(const fmm_state *state) { return (size_t)state->tree->n_boxes * (size_t)(state->n_columns * state->operators->parity.n_components); }
 
 fmm_status fmm_level_blocks_reserve(fmm_state *state, fmm_phase phase, const int64_t *begin, const int64_t *end) {
@@ -20,12 +18,9 @@ fmm_status fmm_level_blocks_reserve(fmm_state *state, fmm_phase phase, const int
   w->begin = begin, w->end = end;
   FMM_CHECK(fmm_level_items_create(&w->items, state->tree, begin, end));
   FMM_CHECK(FMM_ALLOCATE(&w->blocks, threads * FMM_BLOCKS_A_THREAD * block_doubles(state), "blocks of boxes"));
-  if (fmm_leaves_by_harmonics(state)) {
-    w->term_stride = term_stride(state, phase);
-    FMM_CHECK(FMM_ALLOCATE_ZERO(&w->terms, threads * term_doubles(state), "harmonics of leaves"));
-    FMM_CHECK(FMM_ALLOCATE(&w->term_values, threads * term_value_doubles(state, phase), "harmonics of a leaf"));
-  } else FMM_CHECK(FMM_ALLOCATE(&w->planes, threads * 3 * (size_t)state->operators->n_surface, "surfaces of leaves"));
-  if (phase == FMM_PHASE_DOWN && !fmm_leaves_by_harmonics(state)) FMM_CHECK(FMM_ALLOCATE(&w->shells, shell_doubles(state), "shell fields of leaves"));
+  if (fmm_by_harmonics(state)) FMM_CHECK(FMM_ALLOCATE_ZERO(&w->harmonics, threads * fmm_harmonic_doubles(state, has_slopes(state, phase)), "harmonics of leaves"));
+  else FMM_CHECK(FMM_ALLOCATE(&w->planes, threads * 3 * (size_t)state->operators->n_surface, "surfaces of leaves"));
+  if (phase == FMM_PHASE_DOWN && !fmm_by_harmonics(state)) FMM_CHECK(FMM_ALLOCATE(&w->shells, shell_doubles(state), "shell fields of leaves"));
 done:
   if (status != FMM_OK) fmm_level_blocks_release(state, phase);
   return status;
@@ -37,15 +32,14 @@ void fmm_level_blocks_release(fmm_state *state, fmm_phase phase) {
   fmm_level_items_free(&w->items);
   FMM_FREE(&w->blocks);
   FMM_FREE(&w->planes);
-  FMM_FREE(&w->terms);
-  FMM_FREE(&w->term_values);
+  FMM_FREE(&w->harmonics);
   FMM_FREE(&w->shells);
   FMM_FREE(&state->workspace[phase]);
 }
 
 size_t fmm_level_blocks_bytes(const fmm_state *state, fmm_phase phase) {
-  const size_t leaves = fmm_leaves_by_harmonics(state) ? term_doubles(state) + term_value_doubles(state, phase) : 3 * (size_t)state->operators->n_surface;
-  const size_t shells = phase == FMM_PHASE_DOWN && !fmm_leaves_by_harmonics(state) ? shell_doubles(state) : 0;
+  const size_t leaves = fmm_by_harmonics(state) ? fmm_harmonic_doubles(state, has_slopes(state, phase)) : 3 * (size_t)state->operators->n_surface;
+  const size_t shells = phase == FMM_PHASE_DOWN && !fmm_by_harmonics(state) ? shell_doubles(state) : 0;
   return sizeof(fmm_level_blocks) + (size_t)state->tree->n_boxes * sizeof(int32_t) + ((size_t)state->threads * (FMM_BLOCKS_A_THREAD * block_doubles(state) + leaves) + shells) * sizeof(double);
 }
 
@@ -54,7 +48,7 @@ fmm_level_worker fmm_level_worker_of(const fmm_state *state, fmm_phase phase) {
   fmm_level_worker t = {.state = state, .w = state->workspace[phase], .k = fmm_translate_find()};
   for (size_t i = 0; i < FMM_BLOCKS_A_THREAD; i++) t.block[i] = t.w->blocks + (thread * FMM_BLOCKS_A_THREAD + i) * block_doubles(state);
   if (t.w->planes) t.planes = t.w->planes + thread * 3 * (size_t)state->operators->n_surface;
-  if (t.w->terms) t.terms = t.w->terms + thread * term_doubles(state), t.term_values = t.w->term_values + thread * term_value_doubles(state, phase);
+  if (t.w->harmonics) t.harmonics = fmm_harmonic_lanes_at(state, has_slopes(state, phase), t.w->harmonics + thread * fmm_harmonic_doubles(state, has_slopes(state, phase)));
   return t;
 }
 
@@ -74,7 +68,7 @@ static void for_items(const fmm_level_worker *t, int level, const int64_t begin[
 /* Products take as long for one lane as for all, but a leaf's points do not: at least two blocks a thread. */
 static int leaf_width(const fmm_level_worker *t) {
   const int64_t lanes = (t->w->items.leaf_begin[FMM_MAX_LEVELS] - t->w->items.leaf_begin[0]) * t->state->n_columns / (2 * t->state->threads);
-  return fmm_leaves_by_harmonics(t->state) && lanes < FMM_LANES ? (int)(lanes > 1 ? lanes : 1) : FMM_LANES;
+  return fmm_by_harmonics(t->state) && lanes < FMM_LANES ? (int)(lanes > 1 ? lanes : 1) : FMM_LANES;
 }
 
 /* The finest levels first, which have most: threads that are done with one go on with the next. */

@@ -12,9 +12,7 @@ typedef struct fmm_level_blocks {
   const int64_t *begin, *end; /* points of a box: boxes without any are no items, and no children */
   double *blocks;             /* [thread][FMM_BLOCKS_A_THREAD][n][FMM_LANES] */
   double *planes;             /* [thread][3 n_surface] */
-  double *terms;              /* [thread][FMM_HARMONIC_OUTPUTS n_terms + 1][FMM_LANES]: harmonics of leaves (kernels/harmonics.h), and of three derivatives; a row for what is none of them, at first zero */
-  double *term_values;        /* [thread][FMM_LANES + 1][term_stride]: those of each leaf as kernels want them, and room for them */
-  int term_stride;
+  double *harmonics;          /* [thread][fmm_harmonic_doubles]: of leaves (kernels/phase.h) */
   double *shells;             /* (down) [box][column][component]: strengths of leaves' shell fields (kernels/shell_field.h) */
 } fmm_level_blocks;
 
@@ -29,7 +27,8 @@ typedef struct fmm_level_worker {
   const fmm_level_blocks *w;
   const fmm_translate_kernels *k;
   double *block[FMM_BLOCKS_A_THREAD]; /* n x FMM_LANES each, one after the other: block[0] .. block[7] are one array */
-  double *planes, *terms, *term_values;
+  double *planes;
+  fmm_harmonic_lanes harmonics;
 } fmm_level_worker;
 fmm_level_worker fmm_level_worker_of(const fmm_state *state, fmm_phase phase); /* of the calling thread of the team */
 

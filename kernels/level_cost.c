@@ -2,25 +2,21 @@
  * together (absent children included) and one factor; a level reads its operators once. */
 #include "kernels/level_cost.h"
 
-#include "kernels/harmonics.h"
+#include "kernels/harmonics_cost.h"
 
-/* Of leaves: what a point is summed with and the flops of each of these, flops of products, bytes of their operators. */
-typedef struct leaf_form { double with_a_point, pair_flops, product_flops, operator_bytes; } leaf_form;
+/* Of leaves: sums of points, flops of products, bytes of their operators. */
+typedef struct leaf_form { fmm_point_form point; double product_flops, operator_bytes; } leaf_form;
 
 static leaf_form form_of(const fmm_count_case *what, const fmm_level_walk *walk, const fmm_box_work *w) {
-  if (!walk->harmonics)
-    return (leaf_form){.with_a_point = fmm_surface_size(what->order), .pair_flops = fmm_pair_flops(what->pair, walk->gradient, what->n_columns), .product_flops = w->leaf_flops,
-                       .operator_bytes = w->leaf_operator_bytes};
-  const int degree = fmm_harmonic_degree(what->order);
-  const double n = fmm_count_unknowns(what), entries = n * ((degree + 1) * (degree + 1) + n) / FMM_MIRRORS;
-  return (leaf_form){.with_a_point = fmm_harmonic_pairs(degree), .pair_flops = 2.0 * fmm_harmonic_instructions(walk->gradient) * what->n_columns,
-                     .product_flops = 2 * entries * what->n_columns, .operator_bytes = sizeof(double) * entries};
+  const fmm_point_form point = fmm_point_form_of(what, walk->gradient, walk->harmonics);
+  const double n = fmm_count_unknowns(what), entries = fmm_harmonic_entries(what) + n * n / FMM_MIRRORS;
+  return walk->harmonics ? (leaf_form){point, 2 * entries * what->n_columns, sizeof(double) * entries} : (leaf_form){point, w->leaf_flops, w->leaf_operator_bytes};
 }
 
 static void add_leaf(int64_t points, const leaf_form *leaf, const fmm_level_walk *walk, const fmm_box_work *w, fmm_work *work) {
-  double pairs = (double)points * leaf->with_a_point;
+  double pairs = (double)points * leaf->point.with_a_point;
   work->pairs += pairs;
-  work->flops += pairs * leaf->pair_flops + leaf->product_flops;
+  work->flops += pairs * leaf->point.flops + leaf->product_flops;
   work->other += leaf->product_flops;
   work->bytes += (double)points * walk->point_bytes + walk->leaf_passes * w->box_bytes;
 }

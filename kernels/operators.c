@@ -333,8 +333,8 @@ fmm_status fmm_operators_create(fmm_operators **operators, const fmm_pair *pair,
 }
 
 static void for_each_panels(fmm_level_operators *set, void (*act)(fmm_panels *panels, void *context), void *context) {
-  fmm_panels *groups[] = {set->up_first, set->up_second, set->down_first, set->down_second, set->m2m, set->l2l, set->up_moments, set->down_moments};
-  for (int g = 0; g < 8; g++)
+  fmm_panels *groups[] = {set->up_first, set->up_second, set->down_first, set->down_second, set->m2m, set->l2l, set->up_moments, set->down_moments, set->w_moments, set->x_moments};
+  for (int g = 0; g < 10; g++)
     for (int i = 0; i < 8; i++) act(&groups[g][i], context);
 }
 
@@ -367,5 +367,6 @@ size_t fmm_operators_bytes(const fmm_operators *operators) {
 }
 
 double fmm_operators_scale(const fmm_operators *o, double half_width) {
-  return o->pair->info->has_degree ? pow(half_width, o->pair->info->degree) : 1;
+  const fmm_pair_info *info = o->pair->info;
+  return !info->has_degree ? 1 : info->degree == -1 ? 1 / half_width : pow(half_width, info->degree);
 }

@@ -48,6 +48,8 @@ typedef struct fmm_level_operators {
    * level's factor, fmm_operators_scale), with the shell field in degree 0. The other factors are not multiplied in: with them what rounding leaves was three to fifteen times as much from order 17 on (a lone charge's
    * potential upward, potentials inside a shell of equal charges downward). */
   fmm_panels up_moments[8], down_moments[8];
+  /* Likewise of W and X: the harmonics outside a box, of its upward equivalent densities, and its downward check potentials of harmonics inside, both regrouped; times the level's factor. */
+  fmm_panels w_moments[8], x_moments[8];
   /* M2L in Fourier space, complex: m2l[((kz*L + kx)*L + ky)*components^2 + out*components + in][offset][re,im], kz 0..p-1, kx and ky 0..L-1
    * (negative frequencies k at L+k), the inverse transform's 1/L^3 multiplied in; zero for adjacent boxes. offset: of
    * d = source box - target box in box units; with parity only d >= 0: (dx*4 + dy)*4 + dz, else ((dx+3)*7 + dy+3)*7 + dz+3. See fmm_m2l_gather. */

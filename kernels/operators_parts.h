@@ -21,7 +21,7 @@ fmm_status fmm_level_create_inverses(const fmm_operators *o, fmm_level_operators
 /* Fills set->shell and makes L2L (where it is there) and down_second of it; where there is nothing to do, does nothing (shell_field.c). */
 fmm_status fmm_shell_create(const fmm_operators *o, fmm_level_operators *set);
 
-/* Fills up_moments and down_moments of harmonic pairs, from the inverses and, if it is there, the shell (operators_harmonic.c); of others does nothing. */
+/* Fills up_moments, down_moments, w_moments and x_moments of harmonic pairs, from the inverses and, if it is there, the shell (operators_harmonic.c); of others does nothing. */
 fmm_status fmm_level_harmonics_create(const fmm_operators *o, fmm_level_operators *set, int threads);
 
 /* Packs rows x columns of a matrix given by row and column strides, row i times row_factor[i], column j times column_factor[j] (NULL: 1). */

@@ -6,6 +6,7 @@
 #ifndef FMM_PHASE_H
 #define FMM_PHASE_H
 #include "kernels/operators.h"
+#include "kernels/translate.h"
 #include "runtime/counts.h"
 
 /* Arrays of one evaluation on one device. Planes are of sorted unique points. n = operators->n, cols = n_columns.
@@ -19,7 +20,7 @@ typedef struct fmm_state {
   int n_columns, gradient, threads;
   fmm_precision precision[FMM_N_PHASES];
   double tolerance;              /* accuracy that variants may exploit (Newton steps) */
-  int leaf_harmonics;            /* leaves' points by solid harmonics (kernels/harmonics.h) where the operators have them, else by surfaces */
+  int harmonics;                 /* points and surfaces by solid harmonics (kernels/harmonics.h) where the operators have them, else by sums of all pairs */
   double largest_density;        /* magnitude, for what is scaled to fit a float; 0: not known, nothing is scaled */
   const double *density;         /* planes [component*cols + column][sources.n] */
   double *potential;             /* planes [(output*(gradient?4:1) + k)*cols + column][targets.n], added to by U, W, down */
@@ -46,7 +47,24 @@ static inline int fmm_scales_columns(int n_columns, const fmm_precision precisio
   return n_columns > 1 && single;
 }
 
-static inline int fmm_leaves_by_harmonics(const fmm_state *state) { return state->leaf_harmonics && state->operators->harmonics.n_terms > 0; }
+static inline int fmm_by_harmonics(const fmm_state *state) { return state->harmonics && state->operators->harmonics.n_terms > 0; }
+/* In the phase's precision whatever the order: no inverse amplifies what rounding makes of moments. */
+static inline const fmm_harmonic_kernels *fmm_phase_harmonics(const fmm_state *state, fmm_phase phase) { return fmm_harmonic_kernels_find(state->precision[phase] != FMM_PRECISION_DOUBLE); }
+
+/* What a thread needs for it: lanes of boxes (kernels/translate.h), and each lane's harmonics one after the other.
+ * terms: [FMM_HARMONIC_OUTPUTS n_terms + 1][FMM_LANES], the last row of what is no term, at first zero; values: [FMM_LANES + 1][stride], the last is room. */
+typedef struct fmm_harmonic_lanes { double *terms, *values; int stride; } fmm_harmonic_lanes;
+static inline fmm_harmonic_box fmm_harmonic_box_of(const fmm_tree *tree, int32_t box, int outside) {
+  return (fmm_harmonic_box){.center = {tree->center_x[box], tree->center_y[box], tree->center_z[box]}, .per_side = 0.5 / fmm_half_width(tree, tree->level[box]), .outside = outside};
+}
+static inline int fmm_harmonic_stride(const fmm_state *state, int gradient) { return 2 * state->operators->harmonics.n_pairs * (gradient ? FMM_HARMONIC_OUTPUTS : 1); }
+static inline size_t fmm_harmonic_doubles(const fmm_state *state, int gradient) {
+  const size_t values = (FMM_LANES + 1) * (size_t)fmm_harmonic_stride(state, gradient), line = 8; /* every thread's from a cache line's beginning on */
+  return (FMM_HARMONIC_OUTPUTS * (size_t)state->operators->harmonics.n_terms + 1) * FMM_LANES + (values + line - 1) / line * line;
+}
+static inline fmm_harmonic_lanes fmm_harmonic_lanes_at(const fmm_state *state, int gradient, double *room) {
+  return (fmm_harmonic_lanes){.terms = room, .values = room + (FMM_HARMONIC_OUTPUTS * (size_t)state->operators->harmonics.n_terms + 1) * FMM_LANES, .stride = fmm_harmonic_stride(state, gradient)};
+}
 
 typedef struct fmm_phase_impl {
   fmm_phase phase;

@@ -12,7 +12,7 @@ static int by_falling_work(const void *a, const void *b) {
   return x->work != y->work ? (x->work < y->work ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
 }
 
-static fmm_status make_order(const fmm_tree *tree, const fmm_rows *rows, fmm_row_work *work, int32_t **order) {
+static fmm_status make_order(const fmm_tree *tree, const fmm_rows *rows, fmm_row_work *work, int32_t **order, int32_t *n_heavy) {
   heavy first[PARTS]; /* fewer than so many have more than such a part */
   int n_first = 0;
   double total = 0;
@@ -26,7 +26,24 @@ static fmm_status make_order(const fmm_tree *tree, const fmm_rows *rows, fmm_row
   }
   qsort(first, (size_t)n_first, sizeof *first, by_falling_work);
   for (int32_t k = 0; k < n_first; k++) (*order)[k] = first[k].row;
+  *n_heavy = n_first;
   return FMM_OK;
+}
+
+static int32_t lesser(int32_t a, int32_t b) { return a < b ? a : b; }
+
+fmm_row_pieces fmm_row_pieces_of(const fmm_row_workspace *own, const fmm_rows *rows, int threads) {
+  fmm_row_pieces p = {.n_rows = rows->n_rows, .alone = lesser(own->n_heavy, 2 * threads)};
+  const int32_t others = p.n_rows - p.alone, most = others / (4 * threads);
+  p.width = most < 1 ? 1 : lesser(most, FMM_LANES);
+  p.n = p.alone + (others + p.width - 1) / p.width;
+  return p;
+}
+
+void fmm_row_piece(const fmm_row_pieces *pieces, int32_t piece, int32_t *begin, int32_t *end) {
+  const int32_t together = piece - pieces->alone;
+  *begin = together < 0 ? piece : pieces->alone + together * pieces->width;
+  *end = together < 0 ? piece + 1 : lesser(*begin + pieces->width, pieces->n_rows);
 }
 
 fmm_status fmm_row_workspace_reserve(fmm_state *state, fmm_phase phase, const fmm_rows *rows, fmm_row_work *work, size_t thread_doubles) {
@@ -34,8 +51,8 @@ fmm_status fmm_row_workspace_reserve(fmm_state *state, fmm_phase phase, const fm
   fmm_status status;
   FMM_TRY(FMM_ALLOCATE_ZERO(&own, 1, "workspace of a list's rows"));
   state->workspace[phase] = own;
-  FMM_CHECK(FMM_ALLOCATE(&own->planes, thread_doubles * (size_t)state->threads, "surfaces of a list's boxes"));
-  FMM_CHECK(make_order(state->tree, rows, work, &own->order));
+  FMM_CHECK(FMM_ALLOCATE_ZERO(&own->planes, thread_doubles * (size_t)state->threads, "surfaces of a list's boxes"));
+  FMM_CHECK(make_order(state->tree, rows, work, &own->order, &own->n_heavy));
 done:
   if (status != FMM_OK) fmm_row_workspace_release(state, phase);
   return status;

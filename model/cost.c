@@ -17,9 +17,9 @@
 
 static const double laplace_flops = FMM_LAPLACE_FLOPS, laplace_instructions = 7; /* Choi et al. 2014, section 4.2.2 */
 
-/* Up and down on CPU cores, of points with solid harmonics: no roots, and in the precision of the phase whatever the order. */
+/* Points with solid harmonics: no roots, and in the precision of the phase whatever the order. */
 static int by_harmonics(const fmm_pair_info *pair, fmm_device device, fmm_phase phase) {
-  return device == FMM_DEVICE_CPU && fmm_has_harmonics(pair) && (phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN);
+  return device == FMM_DEVICE_CPU && fmm_has_harmonics(pair) && phase != FMM_PHASE_ULIST && phase != FMM_PHASE_VLIST;
 }
 
 typedef struct instructions { double plain, roots; } instructions;

@@ -1,7 +1,7 @@
 /* See footprint.h: sizes of arrays by the shapes that their headers state. */
 #include "model/footprint.h"
 
-#include "kernels/harmonics.h"
+#include "kernels/harmonics_cost.h"
 #include "kernels/level_cost.h"
 
 #include <math.h>
@@ -79,7 +79,7 @@ enum { UNIT_RECORD = 16 };
  * target and box, or its tile's boxes are too few; of lattices it has two boxes. An entry's targets are in one tile, as the leaves beside small boxes are small. */
 static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
   enum { RECORD = 4 + 24, MOST_TARGETS = 160 };
-  const fmm_work *w = &c->total[FMM_PHASE_WLIST];
+  const fmm_work *w = &c->total[FMM_WORK_WLIST_GPU];
   if (!(gpu[FMM_PHASE_WLIST] > 0) || !(w->entries > 0)) return 0;
   double pairs_of_boxes = w->pairs / c->n_surface, share = fmax(pairs_of_boxes / FMM_W_SHARES, FMM_W_LEAST_SHARE), parts = fmin(pairs_of_boxes / share, w->entries);
   double targets = fmin(pairs_of_boxes / w->entries, MOST_TARGETS), values = pair->outputs * (c->gradient ? 4 : 1) * c->n_columns, units = 0;
@@ -169,18 +169,24 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
   return bytes + device_operators(c, pair, fmm_count_unknowns(what), gpu);
 }
 
-/* Blocks of up and down a thread, and the harmonics of leaves (kernels/level_blocks.c). */
-static double level_workspace(const fmm_count_case *what, int gradient, int threads) {
-  const double degree = fmm_has_harmonics(what->pair) ? fmm_harmonic_degree(what->order) : 0, outputs = gradient ? FMM_HARMONIC_OUTPUTS : 1;
-  const double terms = fmm_has_harmonics(what->pair) ? FMM_HARMONIC_OUTPUTS * (degree + 1) * (degree + 1) + 1 + outputs * (degree + 1) * (degree + 2) * (LANES + 1) / LANES : 0;
-  return (double)threads * LANES * 8 * (BLOCKS_A_THREAD * fmm_count_unknowns(what) + terms);
+/* Of a thread: blocks of lanes, and the harmonics of boxes (kernels/phase.h). */
+static double lanes_workspace(const fmm_count_case *what, int blocks, int gradient, int threads) {
+  const double degree = fmm_harmonic_degree(what->order), outputs = gradient ? FMM_HARMONIC_OUTPUTS : 1;
+  const double terms = FMM_HARMONIC_OUTPUTS * (degree + 1) * (degree + 1) + 1 + outputs * (degree + 1) * (degree + 2) * (LANES + 1) / LANES;
+  return (double)threads * LANES * 8 * (blocks * fmm_count_unknowns(what) + (fmm_has_harmonics(what->pair) ? terms : 0));
 }
 
-/* Both of leaves' operators of one set. */
-static double harmonic_operators(const fmm_count_case *what) {
-  const double terms = fmm_harmonic_degree(what->order) + 1;
-  return fmm_has_harmonics(what->pair) ? 2 * 8 * fmm_count_unknowns(what) * terms * terms / FMM_MIRRORS : 0;
+/* W's and X's: by surfaces they are small. */
+static double lists_workspace(const fmm_counts *c, const fmm_count_case *what, const double gpu[FMM_N_PHASES], int threads) {
+  double bytes = 0;
+  if (!fmm_has_harmonics(what->pair)) return 0;
+  if (gpu[FMM_PHASE_WLIST] < 1 && c->total[FMM_PHASE_WLIST].entries > 0) bytes += lanes_workspace(what, 2, c->gradient, threads);
+  if (gpu[FMM_PHASE_XLIST] < 1 && c->total[FMM_PHASE_XLIST].entries > 0) bytes += lanes_workspace(what, 2, 0, threads);
+  return bytes;
 }
+
+/* All of one set: leaves', W's and X's, each up and down. */
+static double harmonic_operators(const fmm_count_case *what) { return fmm_has_harmonics(what->pair) ? 4 * 8 * fmm_harmonic_entries(what) : 0; }
 
 void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int threads, const fmm_precision precision[FMM_N_PHASES],
                       const double gpu_fraction[FMM_N_PHASES], fmm_footprint *footprint) {
@@ -199,8 +205,9 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
     f.expansions = 2 * (double)c->n_boxes * box.box_bytes;
     f.operators = sets * (2 * (box.leaf_operator_bytes / 2 + box.parent_operator_bytes) + harmonic_operators(&what) + v.operator_bytes);
     if (gpu_fraction[FMM_PHASE_VLIST] < 1) f.workspace += fmm_vlist_workspace_bytes(&what, v_single ? sizeof(float) : sizeof(double), (double)(c->n_boxes - c->n_leaves), threads);
-    if (gpu_fraction[FMM_PHASE_UP] < 1) f.workspace += level_workspace(&what, 0, threads);
-    if (gpu_fraction[FMM_PHASE_DOWN] < 1) f.workspace += level_workspace(&what, c->gradient, threads) + (fmm_has_harmonics(pair) ? 0 : 8.0 * (double)c->n_boxes * pair->equivalent_components * c->n_columns); /* shell fields */
+    f.workspace += lists_workspace(c, &what, gpu_fraction, threads);
+    if (gpu_fraction[FMM_PHASE_UP] < 1) f.workspace += lanes_workspace(&what, BLOCKS_A_THREAD, 0, threads);
+    if (gpu_fraction[FMM_PHASE_DOWN] < 1) f.workspace += lanes_workspace(&what, BLOCKS_A_THREAD, c->gradient, threads) + (fmm_has_harmonics(pair) ? 0 : 8.0 * (double)c->n_boxes * pair->equivalent_components * c->n_columns); /* shell fields */
   }
   double on_gpu = 0;
   for (int phase = 0; phase < FMM_N_PHASES; phase++) on_gpu += gpu_fraction[phase];

@@ -10,7 +10,7 @@ fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS] = {
     [FMM_PHASE_UP] = fmm_up_cost,       [FMM_PHASE_ULIST] = fmm_ulist_cost, [FMM_PHASE_VLIST] = fmm_vlist_cost,
     [FMM_PHASE_WLIST] = fmm_wlist_cost, [FMM_PHASE_XLIST] = fmm_xlist_cost, [FMM_PHASE_DOWN] = fmm_down_cost,
     [FMM_WORK_UP_GPU] = fmm_up_gpu_cost, [FMM_WORK_ULIST_GPU] = fmm_ulist_gpu_cost, [FMM_WORK_ULIST_GPU_BOTH] = fmm_ulist_gpu_both_cost,
-    [FMM_WORK_VLIST_GPU] = fmm_vlist_gpu_cost, [FMM_WORK_DOWN_GPU] = fmm_down_gpu_cost};
+    [FMM_WORK_VLIST_GPU] = fmm_vlist_gpu_cost, [FMM_WORK_WLIST_GPU] = fmm_wlist_gpu_cost, [FMM_WORK_XLIST_GPU] = fmm_xlist_gpu_cost, [FMM_WORK_DOWN_GPU] = fmm_down_gpu_cost};
 
 const char *const fmm_phase_names[FMM_N_PHASES] = {"up", "ulist", "vlist", "wlist", "xlist", "down"};
 

@@ -8,16 +8,16 @@
 /* Flops of a form are those it is written to do, also where it multiplies by zero (V: whole 8x8 sibling blocks), so that a fitted
  * constant measures the code and not the tree; what is needed whatever the form is `pairs`. */
 typedef struct fmm_work {
-  double pairs;   /* kernel evaluations (U: source x target points; W, X, up, down: points x surface points; up, down on CPU cores by solid harmonics: points x degrees and orders); V: true M2L pairs of boxes */
+  double pairs;   /* kernel evaluations (U: source x target points; up, down, W, X: points x surface points, by solid harmonics points x degrees and orders); V: true M2L pairs of boxes */
   double flops;   /* floating-point operations of the form used: pair flops, 2 per multiply-add of products, FFT 2.5 n log2 n per real transform */
-  double other;   /* of these, the ones of another kind than most, which have a constant of their own: up, down: products; V on a GPU: transforms; else 0 */
+  double other;   /* of these, the ones of another kind than most, which have a constant of their own: up, down, W, X: products; V on a GPU: transforms; else 0 */
   double bytes;   /* fewest bytes moved through memory, in double: inputs read once, outputs written once */
   double entries; /* list entries or boxes handled: the unit of per-item overhead (up, down: boxes; U, W, X: entries; V: pairs of parents) */
   double longest; /* of the pairs, those that one multiprocessor does alone after all others have ended, at worst (U on a GPU, on one level; else 0) */
 } fmm_work;
 
 /* Works that are counted: one a phase, and those of the phases that the GPU does in another form. */
-enum { FMM_WORK_UP_GPU = FMM_N_PHASES, FMM_WORK_ULIST_GPU, FMM_WORK_ULIST_GPU_BOTH /* in both directions of a pair */, FMM_WORK_VLIST_GPU, FMM_WORK_DOWN_GPU, FMM_N_WORKS };
+enum { FMM_WORK_UP_GPU = FMM_N_PHASES, FMM_WORK_ULIST_GPU, FMM_WORK_ULIST_GPU_BOTH /* in both directions of a pair */, FMM_WORK_VLIST_GPU, FMM_WORK_WLIST_GPU, FMM_WORK_XLIST_GPU, FMM_WORK_DOWN_GPU, FMM_N_WORKS };
 
 /* Order up to which sums onto and from surfaces follow their phase's precision; above it they are double (kernels/phase.h says why). */
 enum { FMM_MOST_ORDER_OF_CHEAP_SUMS = 5 };
@@ -40,7 +40,8 @@ typedef struct fmm_counts {
 static inline int fmm_work_on(const fmm_counts *c, fmm_phase phase, fmm_device device, int precision) {
   if (device == FMM_DEVICE_CPU) return phase;
   if (phase == FMM_PHASE_ULIST) return c->both_on_gpu && !precision ? FMM_WORK_ULIST_GPU_BOTH : FMM_WORK_ULIST_GPU;
-  return phase == FMM_PHASE_UP ? FMM_WORK_UP_GPU : phase == FMM_PHASE_VLIST ? FMM_WORK_VLIST_GPU : phase == FMM_PHASE_DOWN ? FMM_WORK_DOWN_GPU : (int)phase;
+  static const int on_gpu[FMM_N_PHASES] = {FMM_WORK_UP_GPU, FMM_WORK_ULIST_GPU, FMM_WORK_VLIST_GPU, FMM_WORK_WLIST_GPU, FMM_WORK_XLIST_GPU, FMM_WORK_DOWN_GPU};
+  return on_gpu[phase];
 }
 
 typedef struct fmm_count_case {
@@ -89,7 +90,7 @@ void fmm_counts_add_up(fmm_counts *counts);
 /* One function a phase, in kernels/PHASE/PHASE_cost.c: fills level[] of its phase; level is zero on entry. */
 typedef fmm_status fmm_phase_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]);
 fmm_phase_cost fmm_up_cost, fmm_ulist_cost, fmm_vlist_cost, fmm_wlist_cost, fmm_xlist_cost, fmm_down_cost;
-fmm_phase_cost fmm_up_gpu_cost, fmm_ulist_gpu_cost, fmm_ulist_gpu_both_cost, fmm_vlist_gpu_cost, fmm_down_gpu_cost;
+fmm_phase_cost fmm_up_gpu_cost, fmm_ulist_gpu_cost, fmm_ulist_gpu_both_cost, fmm_vlist_gpu_cost, fmm_wlist_gpu_cost, fmm_xlist_gpu_cost, fmm_down_gpu_cost;
 extern fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS];
 
 /* Whether a GPU sums this tree's U in both directions of a pair, where that is in double (and there is room for it). */

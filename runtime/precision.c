@@ -24,11 +24,11 @@ static int single_serves_vlist(const fmm_options *options, const fmm_pair_info *
   return options->tolerance >= (!options->gradient ? potentials : options->densities_spread ? spread : any)[pair->components > 1];
 }
 
-/* far: of the V list, and of up and down where these go by solid harmonics, whose sums in float err as its transforms do (0.7e-8 of random charges' potentials, order 11). */
+/* far: of the V list, and of up, down, W and X where these go by solid harmonics, whose sums in float err as its transforms do. */
 static void fill_set(fmm_precision_sets *sets, const fmm_pair_info *pair, fmm_precision all, fmm_precision far) {
   fmm_precision *set = sets->set[sets->n++];
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
-    const int harmonics = fmm_has_harmonics(pair) && (phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN);
+    const int harmonics = fmm_has_harmonics(pair) && phase != FMM_PHASE_ULIST;
     set[phase] = phase == FMM_PHASE_VLIST || (harmonics && far == FMM_PRECISION_DOUBLE) ? far : all;
   }
 }

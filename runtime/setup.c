@@ -75,7 +75,7 @@ static fmm_status reserve_workspaces(fmm_setup *s) {
 
 static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan) {
   s->state = (fmm_state){.tree = &s->tree, .lists = &s->lists, .pair = plan->pair, .params = s->params, .operators = s->operators,
-                         .leaf_harmonics = 1,
+                         .harmonics = 1,
                          .n_columns = plan->options.n_columns, .gradient = plan->options.gradient != 0, .threads = plan->threads,
                          .tolerance = plan->options.tolerance, .density = s->density, .potential = s->potential,
                          .up_equivalent = s->up_equivalent, .down_check = s->down_check};

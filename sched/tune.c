@@ -241,7 +241,7 @@ static fmm_status search_even(search *s) {
 /* Few points, whose counts are exact and cheap: the far field ends within a few leaf sizes, behind which a tree may be best that no step from its neighbours leads to. */
 static fmm_status search_large_leaves(search *s) {
   const double n = points_a_leaf(s) * fmax(1, s->found.n_leaves);
-  if (s->leaf_size || n > FMM_ESTIMATE_EXACT / 2) return FMM_OK;
+  if (s->leaf_size || n > FMM_ESTIMATE_EXACT * 9 / 16) return FMM_OK;
   for (int half = 2; tree_at(s, (spot){half, 0}).leaf_size < n; half += 4)
     FMM_TRY(try_spots(s, 4, (const spot[]){{half, 0}, {half + 2, 0}, {half, 1}, {half + 2, 1}}, of_others.first));
   if (!(s->root_scale > 0)) FMM_TRY(climb(s, 4, valley, MOST_ROUNDS, of_others));

@@ -56,24 +56,24 @@ static void give_values(const fmm_level_worker *t, const fmm_level_operators *se
   const fmm_tree *tree = state->tree;
   const fmm_operators *o = state->operators;
   const fmm_harmonics *h = &o->harmonics;
-  const fmm_harmonic_kernels *k = fmm_harmonic_kernels_find(state->precision[FMM_PHASE_DOWN] != FMM_PRECISION_DOUBLE);
+  const fmm_harmonic_kernels *k = fmm_phase_harmonics(state, FMM_PHASE_DOWN);
   double *natural = t->block[8], *regrouped = t->block[9], *coefficients = t->block[10];
   const double half_width = fmm_half_width(tree, level);
   const int n_outputs = state->gradient ? FMM_HARMONIC_OUTPUTS : 1;
   fmm_lanes_gather(t->k, lanes, o->n, state->n_columns, state->down_check, 1, natural); /* divided by the scale, which what comes of it is multiplied with */
   t->k->regroup(o, natural, regrouped);
   fmm_translate_square(t->k, o, set->down_first, regrouped, coefficients);
-  fmm_translate_blocks(t->k, set->down_moments, o->parity.begin, h->begin, coefficients, t->terms);
-  if (state->gradient) t->k->slopes(h, 0.5 / half_width, t->terms, t->terms + (int64_t)h->n_terms * FMM_LANES);
-  double *of_leaf[FMM_LANES] = {NULL}, *room = t->term_values + FMM_LANES * t->w->term_stride;
-  for (int l = 0; l < lanes->n_lanes; l++) of_leaf[l] = t->term_values + l * t->w->term_stride;
-  t->k->take(t->w->term_stride, h->row[state->gradient != 0], t->terms, 0, of_leaf);
+  fmm_translate_blocks(t->k, set->down_moments, o->parity.begin, h->begin, coefficients, t->harmonics.terms);
+  if (state->gradient) t->k->slopes(h, 0.5 / half_width, t->harmonics.terms, t->harmonics.terms + (int64_t)h->n_terms * FMM_LANES);
+  double *of_leaf[FMM_LANES] = {NULL}, *room = t->harmonics.values + FMM_LANES * t->harmonics.stride;
+  for (int l = 0; l < lanes->n_lanes; l++) of_leaf[l] = t->harmonics.values + l * t->harmonics.stride;
+  t->k->take(t->harmonics.stride, h->row[state->gradient != 0], t->harmonics.terms, 0, of_leaf);
   for (int l = 0; l < lanes->n_lanes; l++) {
     const int32_t box = lanes->box[l];
     const int64_t first = tree->target_begin[box];
-    const fmm_harmonic_points points = {.n = tree->target_end[box] - first, .at = {tree->targets.x + first, tree->targets.y + first, tree->targets.z + first},
-                                        .center = {tree->center_x[box], tree->center_y[box], tree->center_z[box]}, .per_side = 0.5 / half_width};
-    k->values(h, &points, n_outputs, of_leaf[l], room, state->potential + lanes->column[l] * tree->targets.n + first, state->n_columns * tree->targets.n);
+    const fmm_harmonic_points points = {.n = tree->target_end[box] - first, .at = {tree->targets.x + first, tree->targets.y + first, tree->targets.z + first}};
+    const fmm_harmonic_box frame = fmm_harmonic_box_of(tree, box, 0);
+    k->values(h, &frame, &points, n_outputs, of_leaf[l], room, state->potential + lanes->column[l] * tree->targets.n + first, state->n_columns * tree->targets.n);
   }
 }
 
@@ -88,7 +88,7 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
     fmm_level_worker t = fmm_level_worker_of(state, FMM_PHASE_DOWN);
     const fmm_level_items *items = &t.w->items;
     for (int l = FMM_FIRST_FAR_LEVEL; l < n_levels; l++) fmm_for_level_parents(&t, l, split_parents);
-    if (fmm_leaves_by_harmonics(state)) fmm_for_leaves(&t, give_values);
+    if (fmm_by_harmonics(state)) fmm_for_leaves(&t, give_values);
     else {
       fmm_for_leaves(&t, invert_leaves);
 #pragma omp for schedule(dynamic, 4)

@@ -98,7 +98,7 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
   for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++)
     for (int32_t box = tree->level_begin[l]; box < tree->level_begin[l + 1]; box++) {
       if (tree->target_end[box] == tree->target_begin[box]) continue;
-      if (tree->first_child[box] < 0 && fmm_leaves_by_harmonics(state)) l2p_by_harmonics(state, box, &v);
+      if (tree->first_child[box] < 0 && fmm_by_harmonics(state)) l2p_by_harmonics(state, box, &v);
       else if (tree->first_child[box] < 0) l2p(state, box, &v);
       else l2l(state, box, &v);
     }

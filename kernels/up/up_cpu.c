@@ -22,10 +22,11 @@ static void sum_leaf(const fmm_state *state, const fmm_pair_sum *sum, int32_t bo
   fmm_pair_sum_onto_lattice(sum, &surface, check, o->n_surface, o->n, 1, &sources);
 }
 
-static fmm_harmonic_points points_of(const fmm_tree *tree, int32_t box) {
+static fmm_harmonic_points points_of(const fmm_state *state, int32_t box, int column) {
+  const fmm_tree *tree = state->tree;
   const int64_t first = tree->source_begin[box];
   return (fmm_harmonic_points){.n = tree->source_end[box] - first, .at = {tree->sources.x + first, tree->sources.y + first, tree->sources.z + first},
-                               .center = {tree->center_x[box], tree->center_y[box], tree->center_z[box]}, .per_side = 0.5 / fmm_half_width(tree, tree->level[box])};
+                               .density = state->density + column * tree->sources.n + first};
 }
 
 /* Leaves' moments to equivalent densities. */
@@ -33,17 +34,19 @@ static void take_moments(const fmm_level_worker *t, const fmm_level_operators *s
   const fmm_state *state = t->state;
   const fmm_operators *o = state->operators;
   const fmm_harmonics *h = &o->harmonics;
-  const fmm_harmonic_kernels *k = fmm_harmonic_kernels_find(state->precision[FMM_PHASE_UP] != FMM_PRECISION_DOUBLE);
+  const fmm_harmonic_kernels *k = fmm_phase_harmonics(state, FMM_PHASE_UP);
   double *natural = t->block[8], *regrouped = t->block[9], *coefficients = t->block[10];
   const double *moments[FMM_LANES] = {NULL};
   for (int l = 0; l < lanes->n_lanes; l++) {
-    const fmm_harmonic_points points = points_of(state->tree, lanes->box[l]);
-    double *to = t->term_values + l * t->w->term_stride;
-    k->moments(h, &points, state->density + lanes->column[l] * state->tree->sources.n + state->tree->source_begin[lanes->box[l]], to);
+    const fmm_harmonic_points points = points_of(state, lanes->box[l], lanes->column[l]);
+    const fmm_harmonic_box box = fmm_harmonic_box_of(state->tree, lanes->box[l], 0);
+    double *to = t->harmonics.values + l * t->harmonics.stride;
+    memset(to, 0, (size_t)(2 * h->n_pairs) * sizeof *to);
+    k->moments(h, &box, 1, &points, to);
     moments[l] = to;
   }
-  t->k->put(2 * h->n_pairs, h->row[0], moments, 1, t->terms);
-  fmm_translate_blocks(t->k, set->up_moments, h->begin, o->parity.begin, t->terms, coefficients);
+  t->k->put(2 * h->n_pairs, h->row[0], moments, 1, t->harmonics.terms);
+  fmm_translate_blocks(t->k, set->up_moments, h->begin, o->parity.begin, t->harmonics.terms, coefficients);
   fmm_translate_square(t->k, o, set->up_second, coefficients, regrouped);
   t->k->spread(o, regrouped, natural);
   fmm_lanes_scatter(t->k, lanes, o->n, state->n_columns, natural, 0, state->up_equivalent);
@@ -79,7 +82,7 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
   {
     fmm_level_worker t = fmm_level_worker_of(state, FMM_PHASE_UP);
     const fmm_level_items *items = &t.w->items;
-    if (fmm_leaves_by_harmonics(state)) fmm_for_leaves(&t, take_moments);
+    if (fmm_by_harmonics(state)) fmm_for_leaves(&t, take_moments);
     else {
 #pragma omp for schedule(dynamic, 4)
       for (int64_t i = items->leaf_begin[0]; i < items->leaf_begin[FMM_MAX_LEVELS]; i++) sum_leaf(state, &sum, items->box[i], t.planes);

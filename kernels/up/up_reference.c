@@ -81,7 +81,7 @@ static fmm_status run(fmm_state *state, int64_t begin, int64_t end) {
   for (int l = tree->n_levels - 1; l >= FMM_FIRST_FAR_LEVEL; l--)
     for (int32_t box = tree->level_begin[l]; box < tree->level_begin[l + 1]; box++) {
       if (tree->source_end[box] == tree->source_begin[box]) continue;
-      if (tree->first_child[box] < 0 && fmm_leaves_by_harmonics(state)) p2m_by_harmonics(state, box, &v);
+      if (tree->first_child[box] < 0 && fmm_by_harmonics(state)) p2m_by_harmonics(state, box, &v);
       else if (tree->first_child[box] < 0) p2m(state, box, &v);
       else m2m(state, box, &v);
     }

@@ -131,6 +131,33 @@ static void up_and_down_count_points_times_surface_and_parity_blocks(void **stat
   assert_true(c.total[FMM_PHASE_WLIST].flops == 0 && c.total[FMM_PHASE_XLIST].entries == 0);
 }
 
+/* Of a real tree: a GPU, and pairs without harmonics, sum as many points with 56 surface points each as CPU cores do with 45 pairs of degree and order, beside which an entry of W and a row of X have a product. */
+static void w_and_x_count_points_times_surface_or_harmonics(void **state) {
+  enum { N = 3000 };
+  static double points[3 * N];
+  const fmm_tree_options options = {.leaf_size = 20, .root_scale = 1};
+  const fmm_count_case what = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 2, .gradient = 1};
+  fmm_tree tree;
+  fmm_lists lists;
+  fmm_counts c;
+  double targets = 0, sources = 0;
+  assert_ok(fmm_generate_points("ellipsoid", N, 7, points, 1));
+  assert_ok(fmm_tree_build(&tree, N, points, NULL, 0, NULL, &options, 1));
+  assert_ok(fmm_lists_build(&lists, &tree, 8, FMM_LISTS_TO_SUM, 1));
+  assert_ok(fmm_count_work(&tree, &lists, &what, 1, &c));
+  for (int32_t r = 0; r < lists.w.n_rows; r++) targets += (double)((lists.w.offset[r + 1] - lists.w.offset[r]) * (tree.target_end[lists.w.row[r]] - tree.target_begin[lists.w.row[r]]));
+  for (int64_t e = 0; e < lists.x.n_entries; e++) sources += (double)(tree.source_end[lists.x.entry[e]] - tree.source_begin[lists.x.entry[e]]);
+  const double product = 2 * 2 * 56.0 * 81 / 8, entries = (double)lists.w.n_entries, rows = lists.x.n_rows;
+  assert_true(targets > 0 && sources > 0);
+  assert_true(c.total[FMM_PHASE_WLIST].pairs == 45 * targets && c.total[FMM_PHASE_XLIST].pairs == 45 * sources);
+  assert_true(c.total[FMM_PHASE_WLIST].other == entries * product && c.total[FMM_PHASE_XLIST].other == rows * product);
+  assert_true(c.total[FMM_PHASE_WLIST].flops == 2 * 11 * 2 * 45 * targets + entries * product && c.total[FMM_PHASE_XLIST].flops == 2 * 5 * 2 * 45 * sources + rows * product);
+  assert_true(c.total[FMM_WORK_WLIST_GPU].pairs == 56 * targets && c.total[FMM_WORK_XLIST_GPU].pairs == 56 * sources && c.total[FMM_WORK_WLIST_GPU].other == 0);
+  assert_true(c.total[FMM_WORK_WLIST_GPU].bytes == c.total[FMM_PHASE_WLIST].bytes && c.total[FMM_WORK_XLIST_GPU].entries == c.total[FMM_PHASE_XLIST].entries);
+  fmm_lists_free(&lists);
+  fmm_tree_free(&tree);
+}
+
 /* Without parity a factor is one n x n product, and a parent's children need eight. */
 static void box_work_without_parity_is_dense(void **state) {
   fmm_pair_info plain = fmm_info_laplace;
@@ -161,7 +188,7 @@ static void the_gpus_form_counts_parents_groups_and_padded_operators(void **stat
   assert_true(c.total[FMM_WORK_UP_GPU].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 2 * 56 * 56 && c.total[FMM_WORK_DOWN_GPU].entries == LEAVES);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_GPU, 0), FMM_WORK_VLIST_GPU);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_CPU, 0), FMM_PHASE_VLIST);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_WLIST, FMM_DEVICE_GPU, 0), FMM_PHASE_WLIST);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_WLIST, FMM_DEVICE_GPU, 0), FMM_WORK_WLIST_GPU);
 }
 
 /* Leaves of three points are tiles of four lanes with a target each; a lane's loop over a source costs 0.4 of a pair more one way, 0.8 in both directions. Of two such leaves
@@ -351,7 +378,7 @@ int main(void) {
                                      cmocka_unit_test(vlist_counts_every_pair_of_boxes_that_is_not_adjacent),
                                      cmocka_unit_test(up_and_down_count_points_times_harmonics_and_parity_blocks),
                                      cmocka_unit_test(up_and_down_count_points_times_surface_and_parity_blocks),
-                                     cmocka_unit_test(box_work_without_parity_is_dense),
+                                     cmocka_unit_test(box_work_without_parity_is_dense), cmocka_unit_test(w_and_x_count_points_times_surface_or_harmonics),
                                      cmocka_unit_test(the_gpus_form_counts_parents_groups_and_padded_operators),
       cmocka_unit_test(the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them),
       cmocka_unit_test(direct_sums_on_a_gpu_are_one_leaf_of_many_tiles),

@@ -48,7 +48,7 @@ static inline fmm_status far_scene_create(far_scene *s, const far_scene_options 
   FMM_TRY(fmm_operators_create(&s->operators, pair, s->params, w->order, s->tree.root_side / 2, s->tree.n_levels, w->threads));
   fmm_state *state = &s->state;
   *state = (fmm_state){.tree = &s->tree, .lists = &s->lists, .pair = pair, .params = s->params, .operators = s->operators, .n_columns = w->columns,
-                       .gradient = w->gradient, .threads = w->threads, .tolerance = w->tolerance, .leaf_harmonics = !w->surfaces};
+                       .gradient = w->gradient, .threads = w->threads, .tolerance = w->tolerance, .harmonics = !w->surfaces};
   for (int p = 0; p < FMM_N_PHASES; p++) state->precision[p] = FMM_PRECISION_DOUBLE;
   int64_t n_density = (int64_t)pair->info->components * w->columns * s->tree.sources.n;
   s->n_potential = (int64_t)pair->info->outputs * (w->gradient ? 4 : 1) * w->columns * s->tree.targets.n;

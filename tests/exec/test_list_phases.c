@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "kernels/phase.h"
+#include "kernels/simd.h"
 #include "runtime/generate.h"
 #include "runtime/memory.h"
 
@@ -118,6 +119,13 @@ static void compare_all(const fmm_phase_impl *fast, const fmm_phase_impl *plain)
       compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-6, 1e-6);
       compare(&f, fast, plain, FMM_PRECISION_SINGLE, 1e-6, 1e-6);
       compare(&f, fast, plain, FMM_PRECISION_MIXED, 1e-3, 1e-3);
+      f.state.harmonics = f.operators->harmonics.n_terms > 0 && fast->phase != FMM_PHASE_ULIST;
+      for (int simd = FMM_SIMD_PLAIN; simd < FMM_N_SIMD && f.state.harmonics; simd++) {
+        fmm_simd_cap((fmm_simd)simd);
+        compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-12, 1e-14);
+        compare(&f, fast, plain, FMM_PRECISION_SINGLE, 1e-3, 1e-6);
+      }
+      fmm_simd_cap(FMM_N_SIMD - 1);
       release(&f);
     }
 }

@@ -2,6 +2,7 @@
 #ifndef FMM_TEST_MACHINES_H
 #define FMM_TEST_MACHINES_H
 #include <math.h>
+#include "kernels/harmonics_cost.h"
 #include "sched/sched.h"
 
 extern const fmm_pair_info fmm_info_laplace, fmm_info_stokes;
@@ -34,15 +35,16 @@ static inline fmm_counts full_tree(double n, int depth, int order) {
     fmm_vlist_gpu_work g = fmm_vlist_gpu_work_of(&what);
     double all = boxes / 8; /* parents: sources and targets; 26 directions of each eight */
     c.level[FMM_WORK_VLIST_GPU][l] = (fmm_work){.flops = 2 * all * g.parent_flops + 26 * ceil(all / 8) * g.product_flops, .other = 2 * all * g.parent_flops, .entries = 2 * all, .bytes = 2 * all * g.parent_bytes};
-    double products = boxes * (l == depth ? box.leaf_flops : box.parent_flops), surface = l == depth ? n * c.n_surface : 0;
-    c.level[FMM_PHASE_UP][l] = (fmm_work){.pairs = surface, .flops = products + 11 * surface, .bytes = boxes * box.box_bytes, .entries = boxes};
+    double surface = l == depth ? n * c.n_surface : 0, harmonics = l == depth ? n * fmm_point_form_of(&what, 0, 1).with_a_point : 0;
+    double products = boxes * (l == depth ? box.leaf_flops / 2 + 2 * fmm_harmonic_entries(&what) : box.parent_flops); /* a leaf has one with its surface, one with its harmonics */
+    c.level[FMM_PHASE_UP][l] = (fmm_work){.pairs = harmonics, .flops = products + 10 * harmonics, .other = products, .bytes = boxes * box.box_bytes, .entries = boxes};
     c.level[FMM_PHASE_DOWN][l] = c.level[FMM_PHASE_UP][l];
     double dense = 2.0 * c.n_surface * c.n_surface; /* one product on the GPU */
-    c.level[FMM_WORK_UP_GPU][l] = c.level[FMM_WORK_DOWN_GPU][l] = c.level[FMM_PHASE_UP][l];
+    c.level[FMM_WORK_UP_GPU][l] = c.level[FMM_WORK_DOWN_GPU][l] = (fmm_work){.pairs = surface, .bytes = boxes * box.box_bytes, .entries = boxes};
     c.level[FMM_WORK_UP_GPU][l].flops = 11 * surface + boxes * (l == depth ? 2 : 9) * dense;
     c.level[FMM_WORK_DOWN_GPU][l].flops = 11 * surface + fmax(boxes, 512) * (l == 2 ? 1 : 2) * dense + (l == depth) * boxes * dense;
-    const int up_and_down[] = {FMM_PHASE_UP, FMM_PHASE_DOWN, FMM_WORK_UP_GPU, FMM_WORK_DOWN_GPU};
-    for (int i = 0; i < 4; i++) c.level[up_and_down[i]][l].other = c.level[up_and_down[i]][l].flops - 11 * surface;
+    const int up_and_down[] = {FMM_WORK_UP_GPU, FMM_WORK_DOWN_GPU};
+    for (int i = 0; i < 2; i++) c.level[up_and_down[i]][l].other = c.level[up_and_down[i]][l].flops - 11 * surface;
   }
   fmm_counts_add_up(&c);
   return c;
