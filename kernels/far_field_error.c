@@ -4,6 +4,7 @@
  * whole chain P2M, M2M, M2L, L2L, L2P and directly: mean squares of error and of field, weighted by how often the offset occurs. Points are always the same (splitmix64).
  * Of charges of both signs one set is no measure: the net charge of so few varies as much as it is large, and with it the field (12 sets differed by 10 at order 6). So
  * there are COLUMNS sets, which share the sums between surfaces.
+ * Points are summed with surfaces here, also of pairs that go by solid harmonics on CPU cores (kernels/harmonics.h), which err alike.
  * Only the check-to-equivalent maps are made, which decide the error and cost most; for a few vectors M2M, M2L and L2L are sums over surfaces' points.
  * Carried over, with L levels of V boxes (189 a level; a level up, 8 times the sources at twice the distance):
  *   signed       contributions are independent, squares add: error^2 / (near^2 + field^2), near: the field of the 27 nearest boxes, of sources on a

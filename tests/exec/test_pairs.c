@@ -40,6 +40,20 @@ static void distance_zero_contributes_nothing(void **state) {
   }
 }
 
+/* Points meet surfaces without the function then. */
+static void what_is_declared_harmonic_is_one_over_r(void **state) {
+  for (int i = 0; fmm_pairs[i]; i++) {
+    const fmm_pair_info *info = fmm_pairs[i]->info;
+    double params[FMM_MAX_PARAMS], f[12];
+    if (!info->harmonic) continue;
+    assert_ok(fmm_pair_resolve_params(info, 0, NULL, params));
+    assert_true(info->components == 1 && info->outputs == 1 && !info->takes_normals && info->has_degree && info->degree == -1 && info->parity == FMM_PARITY_SCALAR);
+    evaluate(fmm_pairs[i], target, params, 0, f);
+    const double r = sqrt(pow(target[0] - x, 2) + pow(target[1] - y, 2) + pow(target[2] - z, 2));
+    if (!(fabs(f[0] * r / 0.7 - 1) < 1e-14)) fail_msg("%s is not 1/r", info->name);
+  }
+}
+
 static void declared_degree_and_parity_hold(void **state) {
   for (int i = 0; fmm_pairs[i]; i++) {
     const fmm_pair *p = fmm_pairs[i];
@@ -66,6 +80,6 @@ static void declared_degree_and_parity_hold(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_match_central_differences),
                                      cmocka_unit_test(distance_zero_contributes_nothing),
-                                     cmocka_unit_test(declared_degree_and_parity_hold)};
+                                     cmocka_unit_test(what_is_declared_harmonic_is_one_over_r), cmocka_unit_test(declared_degree_and_parity_hold)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
