@@ -25,7 +25,7 @@ typedef struct fmm_state {
   const double *density;         /* planes [component*cols + column][sources.n] */
   double *potential;             /* planes [(output*(gradient?4:1) + k)*cols + column][targets.n], added to by U, W, down */
   double *up_equivalent;         /* [box][column][n]: upward equivalent densities, zeros at first, written by up where a box has sources */
-  double *down_check;            /* [box][column][n]: downward check potentials: V writes (zero where a box has no V row), X adds; down leaves leaves' equivalent densities in their place */
+  double *down_check;            /* [box][column][n]: downward check potentials: V writes (zero where a box has no V row), X adds; down by surfaces leaves leaves' equivalent densities in their place */
   void *workspace[FMM_N_PHASES]; /* each implementation's own, from reserve; freed with FMM_FREE-like `release` */
 } fmm_state;
 

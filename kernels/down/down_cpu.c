@@ -1,7 +1,7 @@
 /* Down on CPU cores: level by level from FMM_FIRST_FAR_LEVEL, a parent's check potentials (V, X and inherited) become coefficients, and those its
  * eight children's inherited check potentials (one n x n product for all), added in down_check; then every leaf's check potentials become
- * equivalent densities, in their place, and these potentials and gradients at its targets (L2P, pair sums), to which the shell fields are added (kernels/shell_field.h). Boxes that are not leaves have no downward
- * equivalent densities. Blocks of FMM_LANES boxes as in up. Reference: Ying, Biros, Zorin 2004, section 3.2. */
+ * solid harmonics (kernels/harmonics.h), shell field included, or equivalent densities, in their place, and these potentials and gradients at its targets (L2P), to which, by pair sums, the shell fields are added
+ * (kernels/shell_field.h). Boxes that are not leaves have no downward equivalent densities. Blocks of FMM_LANES boxes as in up. Reference: Ying, Biros, Zorin 2004, section 3.2. */
 #include "kernels/level_blocks.h"
 #include "kernels/pair/pair_sums.h"
 
