@@ -30,6 +30,7 @@ static inline int fmm_harmonic_degree(int order) {
   static const unsigned char more[FMM_MAX_ORDER + 1] = {0, 0, 1, 1, 2, 2, 3, 4, 5, 4, 7, 8, 8, 10, 12, 13, 13, 12, 13, 12, 10};
   return 2 * (order - 1) + more[order];
 }
+enum { FMM_MOST_DEGREE = 48, FMM_MOST_HARMONICS = (FMM_MOST_DEGREE + 1) * (FMM_MOST_DEGREE + 2) }; /* of any order; cosines and sines */
 static inline int fmm_harmonic_pairs(int degree) { return (degree + 1) * (degree + 2) / 2; }
 /* Operations on vectors a point and pair of (l, m): three of the recurrence, a multiply-add of cosine and sine for each output; a multiply-add counts as one. */
 static inline int fmm_harmonic_instructions(int gradient) { return 3 + 2 * (gradient ? 4 : 1); }
@@ -61,6 +62,9 @@ void fmm_harmonics_at(const fmm_harmonics *h, const double at[3], double *value)
 /* The same in vector code, once an instruction set and precision (harmonics_kernel.h). A box: points are taken less center, times per_side (1 over its side).
  * outside: points x outside the box, and H(x) / |x|^(2l+1) instead of H(x). That is H(x / |x|^2) / |x| (Kelvin's inversion), so that it is summed as points inside are. */
 typedef struct fmm_harmonic_box { double center[3], per_side; int outside; } fmm_harmonic_box;
+static inline void fmm_harmonic_place(const fmm_harmonic_box *box, double x, double y, double z, double at[3]) {
+  at[0] = (x - box->center[0]) * box->per_side, at[1] = (y - box->center[1]) * box->per_side, at[2] = (z - box->center[2]) * box->per_side;
+}
 typedef struct fmm_harmonic_points { int64_t n; const double *at[3], *density; } fmm_harmonic_points; /* at[axis][i] */
 
 typedef struct fmm_harmonic_kernels {

@@ -14,7 +14,7 @@
 #define MOST_VECTORS 2
 #endif
 
-enum { BLOCK = 256 /* points of a call */, PADDING = 8 /* written beyond what is asked for */, MOST_DEGREE = 48 };
+enum { BLOCK = 256 /* points of a call */, PADDING = 8 /* written beyond what is asked for */ };
 
 typedef struct staged { alignas(64) fmm_scalar x[BLOCK + PADDING], y[BLOCK + PADDING], z[BLOCK + PADDING], c[BLOCK + PADDING], r2[BLOCK], s[BLOCK], root[BLOCK]; int n, n_vectors; } staged; /* root: 1 / distance from the middle, of points outside */
 
@@ -176,8 +176,8 @@ VECTOR_FUNCTION void take_lanes(const fmm_vector *sum, int n, double *to) {
 
 /* Of the points that are staged, with their densities times 1 / unit in c. */
 static void add_staged(const fmm_harmonics *h, const fmm_harmonic_box *box, staged *p, double unit, double *moment) {
-  fmm_vector sum[2 * (MOST_DEGREE + 1) + 2 * LANES]; /* of an order, behind those of the ones before that do not fill all lanes */
-  double all[(MOST_DEGREE + 1) * (MOST_DEGREE + 2)], total = 0; /* total: of degree 0, most of a far field, in double whatever the others are in */
+  fmm_vector sum[2 * (FMM_MOST_DEGREE + 1) + 2 * LANES]; /* of an order, behind those of the ones before that do not fill all lanes */
+  double all[FMM_MOST_HARMONICS], total = 0; /* total: of degree 0, most of a far field, in double whatever the others are in */
   int held = 0;
   double *to = all;
   end_staging(box, p);

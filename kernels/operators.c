@@ -287,7 +287,6 @@ fmm_status fmm_operators_shape(fmm_operators *o, const fmm_pair *pair, const dou
   memcpy(o->params, params, sizeof o->params);
   FMM_TRY(fmm_surface_create(&o->shape, order));
   FMM_TRY(fmm_parity_map_create(&o->parity, &o->shape, info->parity, info->equivalent_components));
-  if (fmm_has_harmonics(info)) FMM_TRY(fmm_harmonics_create(&o->harmonics, fmm_harmonic_degree(order)));
   o->surface = o->shape.xyz;
   o->n_surface = o->shape.n_points;
   o->outer_radius = fmm_outer_radius(info, order);
@@ -322,6 +321,7 @@ fmm_status fmm_operators_create(fmm_operators **operators, const fmm_pair *pair,
   fmm_operators *o = NULL;
   FMM_TRY(FMM_ALLOCATE_ZERO(&o, 1, "operators"));
   fmm_status status = fmm_operators_shape(o, pair, params, order);
+  if (status == FMM_OK && fmm_has_harmonics(pair->info)) status = fmm_harmonics_create(&o->harmonics, fmm_harmonic_degree(order)); /* not where errors of orders are measured (far_field_error.c) */
   if (status == FMM_OK) status = fmm_blas_single_thread_begin(threads);
   if (status == FMM_OK) {
     status = build(o, root_half_width, n_levels, threads);

@@ -9,7 +9,7 @@
 static void fill_orbit(const fmm_operators *o, int orbit, double *inner, double *outer) {
   const fmm_harmonics *h = &o->harmonics;
   const double *point = o->surface + 3 * o->shape.orbit[orbit * FMM_MIRRORS];
-  double at[2][3], power[2 * FMM_MAX_ORDER + 16], r2 = 0;
+  double at[2][3], power[FMM_MOST_DEGREE + 1], r2 = 0;
   for (int a = 0; a < 3; a++) at[0][a] = FMM_INNER_RADIUS / 2 * point[a], at[1][a] = o->outer_radius / 2 * point[a], r2 += at[1][a] * at[1][a];
   power[0] = 1 / sqrt(r2);
   for (int l = 1; l <= h->degree; l++) power[l] = power[l - 1] / r2;

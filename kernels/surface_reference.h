@@ -24,4 +24,10 @@ static inline fmm_status fmm_reference_rows(const fmm_state *state, const fmm_ro
     for (int64_t e = rows->offset[row]; e < rows->offset[row + 1]; e++) add_entry(state, rows->row[row], rows->entry[e]);
   return FMM_OK;
 }
+/* All harmonics at point i of a box's inner surface. */
+static inline void fmm_reference_inner_harmonics(const fmm_operators *o, int i, double value[FMM_MOST_HARMONICS]) {
+  double at[3];
+  for (int a = 0; a < 3; a++) at[a] = FMM_INNER_RADIUS / 2 * o->surface[3 * i + a];
+  fmm_harmonics_at(&o->harmonics, at, value);
+}
 #endif

@@ -39,14 +39,15 @@ static void l2p_by_harmonics(const fmm_state *state, int32_t box, const vectors 
   const fmm_tree *tree = state->tree;
   const fmm_operators *o = state->operators;
   const fmm_harmonics *h = &o->harmonics;
-  const double side = 2 * fmm_half_width(tree, tree->level[box]);
+  const fmm_harmonic_box frame = fmm_harmonic_box_of(tree, box, 0);
   const int64_t plane = state->n_columns * tree->targets.n;
   for (int c = 0; c < state->n_columns; c++) {
     const fmm_level_operators *set = fmm_operators_at(o, tree->level[box]);
     fmm_apply_first(o, set->down_first, 1, state->down_check + place_of(state, box, c), v->coefficients, v->scratch);
     fmm_apply_blocks(o, set->down_moments, o->parity.begin, h->begin, v->coefficients, v->terms);
     for (int64_t i = tree->target_begin[box]; i < tree->target_end[box]; i++) {
-      const double at[3] = {(tree->targets.x[i] - tree->center_x[box]) / side, (tree->targets.y[i] - tree->center_y[box]) / side, (tree->targets.z[i] - tree->center_z[box]) / side};
+      double at[3];
+      fmm_harmonic_place(&frame, tree->targets.x[i], tree->targets.y[i], tree->targets.z[i], at);
       double *value = state->potential + c * tree->targets.n + i;
       fmm_harmonics_at(h, at, v->harmonics);
       for (int k = 0; k < 2 * h->n_pairs; k++)
@@ -56,7 +57,7 @@ static void l2p_by_harmonics(const fmm_state *state, int32_t box, const vectors 
           const fmm_harmonic_slope *slope = &h->slope[s];
           if (slope->axis != axis) continue;
           for (int k = 0; k < 2 * h->n_pairs; k++)
-            if (h->place[k] == slope->to) value[(axis + 1) * plane] += slope->factor / side * v->terms[slope->from] * v->harmonics[k];
+            if (h->place[k] == slope->to) value[(axis + 1) * plane] += slope->factor * frame.per_side * v->terms[slope->from] * v->harmonics[k];
         }
     }
   }

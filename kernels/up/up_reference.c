@@ -16,11 +16,12 @@ static void p2m_by_harmonics(const fmm_state *state, int32_t box, const vectors 
   const fmm_tree *tree = state->tree;
   const fmm_operators *o = state->operators;
   const fmm_harmonics *h = &o->harmonics;
-  const double side = 2 * fmm_half_width(tree, tree->level[box]);
+  const fmm_harmonic_box frame = fmm_harmonic_box_of(tree, box, 0);
   for (int c = 0; c < state->n_columns; c++) {
     memset(v->terms, 0, (size_t)h->n_terms * sizeof *v->terms);
     for (int64_t i = tree->source_begin[box]; i < tree->source_end[box]; i++) {
-      const double at[3] = {(tree->sources.x[i] - tree->center_x[box]) / side, (tree->sources.y[i] - tree->center_y[box]) / side, (tree->sources.z[i] - tree->center_z[box]) / side};
+      double at[3];
+      fmm_harmonic_place(&frame, tree->sources.x[i], tree->sources.y[i], tree->sources.z[i], at);
       fmm_harmonics_at(h, at, v->harmonics);
       for (int k = 0; k < 2 * h->n_pairs; k++)
         if (h->place[k] >= 0) v->terms[h->place[k]] += state->density[c * tree->sources.n + i] * v->harmonics[k];

@@ -33,22 +33,20 @@ static void add_target(const fmm_harmonics *h, const double moment[], const doub
 }
 
 static void add_entry_by_harmonics(const fmm_state *state, int32_t leaf, int32_t box) {
-  enum { MOST = 2 * 1225 };
   const fmm_tree *tree = state->tree;
   const fmm_operators *o = state->operators;
   const fmm_harmonics *h = &o->harmonics;
-  const double per_side = 0.5 / fmm_half_width(tree, tree->level[box]);
+  const fmm_harmonic_box frame = fmm_harmonic_box_of(tree, box, 1);
   for (int c = 0; c < state->n_columns; c++) {
     const double *density = state->up_equivalent + ((int64_t)box * state->n_columns + c) * o->n;
-    double moment[MOST] = {0}, harmonic[MOST], at[3];
+    double moment[FMM_MOST_HARMONICS] = {0}, harmonic[FMM_MOST_HARMONICS], at[3];
     for (int i = 0; i < o->n_surface; i++) {
-      for (int a = 0; a < 3; a++) at[a] = FMM_INNER_RADIUS / 2 * o->surface[3 * i + a];
-      fmm_harmonics_at(h, at, harmonic);
+      fmm_reference_inner_harmonics(o, i, harmonic);
       for (int k = 0; k < 2 * h->n_pairs; k++) moment[k] += density[i] * harmonic[k];
     }
     for (int64_t i = tree->target_begin[leaf]; i < tree->target_end[leaf]; i++) {
-      const double x[3] = {(tree->targets.x[i] - tree->center_x[box]) * per_side, (tree->targets.y[i] - tree->center_y[box]) * per_side, (tree->targets.z[i] - tree->center_z[box]) * per_side};
-      add_target(h, moment, x, per_side, harmonic, state->potential + c * tree->targets.n + i, state->n_columns * tree->targets.n, state->gradient);
+      fmm_harmonic_place(&frame, tree->targets.x[i], tree->targets.y[i], tree->targets.z[i], at);
+      add_target(h, moment, at, frame.per_side, harmonic, state->potential + c * tree->targets.n + i, state->n_columns * tree->targets.n, state->gradient);
     }
   }
 }

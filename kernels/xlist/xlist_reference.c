@@ -19,24 +19,22 @@ static void add_entry(const fmm_state *state, int32_t box, int32_t leaf) {
 
 /* Harmonics inside that the leaf's sources make, H(y) / |y|^(2l+1), and these at the check points. */
 static void add_entry_by_harmonics(const fmm_state *state, int32_t box, int32_t leaf) {
-  enum { MOST = 2 * 1225 };
   const fmm_tree *tree = state->tree;
   const fmm_operators *o = state->operators;
   const fmm_harmonics *h = &o->harmonics;
-  const double per_side = 0.5 / fmm_half_width(tree, tree->level[box]);
+  const fmm_harmonic_box frame = fmm_harmonic_box_of(tree, box, 1);
   for (int c = 0; c < state->n_columns; c++) {
-    double local[MOST] = {0}, harmonic[MOST], at[3];
+    double local[FMM_MOST_HARMONICS] = {0}, harmonic[FMM_MOST_HARMONICS], y[3];
     for (int64_t i = tree->source_begin[leaf]; i < tree->source_end[leaf]; i++) {
-      const double y[3] = {(tree->sources.x[i] - tree->center_x[box]) * per_side, (tree->sources.y[i] - tree->center_y[box]) * per_side, (tree->sources.z[i] - tree->center_z[box]) * per_side};
+      fmm_harmonic_place(&frame, tree->sources.x[i], tree->sources.y[i], tree->sources.z[i], y);
       const double r2 = y[0] * y[0] + y[1] * y[1] + y[2] * y[2];
       fmm_harmonics_at(h, y, harmonic);
       for (int m = 0, k = 0; m <= h->degree; m++)
         for (int l = m; l <= h->degree; l++, k++)
-          for (int sine = 0; sine < 2; sine++) local[2 * k + sine] += state->density[c * tree->sources.n + i] * h->weight[k] * per_side * harmonic[2 * k + sine] * pow(r2, -l - 0.5);
+          for (int sine = 0; sine < 2; sine++) local[2 * k + sine] += state->density[c * tree->sources.n + i] * h->weight[k] * frame.per_side * harmonic[2 * k + sine] * pow(r2, -l - 0.5);
     }
     for (int i = 0; i < o->n_surface; i++) {
-      for (int a = 0; a < 3; a++) at[a] = FMM_INNER_RADIUS / 2 * o->surface[3 * i + a];
-      fmm_harmonics_at(h, at, harmonic);
+      fmm_reference_inner_harmonics(o, i, harmonic);
       for (int k = 0; k < 2 * h->n_pairs; k++) state->down_check[((int64_t)box * state->n_columns + c) * o->n + i] += local[k] * harmonic[k];
     }
   }
