@@ -10,15 +10,14 @@ static fmm_status estimate_counts(void *context, int n, const fmm_tree_options *
   return fmm_estimate_counts(c->estimate, n, choice, &c->what, counts);
 }
 
-fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, int64_t n_sources, const double *sources, int64_t n_targets,
-                           const double *targets, fmm_tree_options *choice, int *kept) {
+fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, const fmm_point_rows *p, fmm_tree_options *choice, int *kept) {
   const fmm_options *o = &plan->options;
   *choice = (fmm_tree_options){o->leaf_size, o->root_scale}, *kept = 0;
   if (o->leaf_size && o->root_scale > 0) return FMM_OK;
   *kept = plan->keeps && order == plan->chosen.order;
   if (*kept) return *choice = plan->chosen.tree, FMM_OK;
   estimate_context context = {.what = fmm_count_case_of(o, plan->pair->info, &plan->machine, order)};
-  FMM_TRY(fmm_estimate_create(&context.estimate, n_sources, sources, n_targets, targets, plan->threads));
+  FMM_TRY(fmm_estimate_create_within(&context.estimate, &p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads));
   const fmm_tune_effort effort = {fmm_estimate_seconds(context.estimate, plan->machine.device[FMM_DEVICE_CPU].units), o->executions};
   fmm_tuned best;
   fmm_status status = fmm_tune(&plan->machine, plan->pair->info, precisions, o->schedule, o->leaf_size, o->root_scale, fmm_estimate_dimension(context.estimate), &effort, estimate_counts, &context, &best);

@@ -85,8 +85,15 @@ static fmm_status create(fmm_estimate **estimate, const fmm_origin *origin) {
 
 fmm_status fmm_estimate_create(fmm_estimate **estimate, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
                                int threads) {
-  fmm_frame frame; /* checks every row: samples see only some */
-  FMM_TRY(fmm_frame_make(&frame, n_sources, sources, n_targets, targets, 1, threads));
+  fmm_bounds bounds; /* checks every row: samples see only some */
+  FMM_TRY(fmm_bounds_of(&bounds, n_sources, sources, n_targets, targets, threads));
+  return fmm_estimate_create_within(estimate, &bounds, n_sources, sources, n_targets, targets, threads);
+}
+
+fmm_status fmm_estimate_create_within(fmm_estimate **estimate, const fmm_bounds *bounds, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
+                                      int threads) {
+  fmm_frame frame;
+  fmm_frame_place(&frame, bounds, 1);
   return create(estimate, &(fmm_origin){.rows = {sources, targets}, .n = {n_sources, n_targets}, .frame = frame, .same_points = !targets, .threads = threads});
 }
 

@@ -1,14 +1,13 @@
 /* The frame of a tree: finite check, bounding box, exact scaling and the root cube (points.h says what is promised). */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "points.h"
 #include "team_loop.h"
 
 enum { side_bits = 28, corner_bits = 48 }; /* root side: multiple of 2^-28, corner: of 2^-48, relative to the extent's power of two;
                                              with 22 bits of box index a centre then fits the 53 bits of a double */
-
-typedef struct bounds { double lo[3], hi[3]; } bounds;
 
 static fmm_status first_bad_row(const char *what, int64_t n, const double *rows) {
   static const char axis[] = "xyz";
@@ -18,30 +17,50 @@ static fmm_status first_bad_row(const char *what, int64_t n, const double *rows)
   return FMM_FAIL(FMM_ERR_INTERNAL, "%s: a coordinate that is not finite was seen and lost", what);
 }
 
-typedef struct bounding { const double *rows; bounds b; int bad; } bounding;
+typedef struct bounding { const double *rows; fmm_bounds b; int bad; } bounding;
+
+/* Four rows side by side, in vectors of two values. What is not finite times zero is no number, and stays none in a sum. */
+enum { TWO = 2, VECTORS = 6, LANES = TWO * VECTORS };
+typedef double two __attribute__((vector_size(TWO * sizeof(double))));
+typedef int64_t mask __attribute__((vector_size(TWO * sizeof(int64_t))));
+typedef union extremes { struct { two low[VECTORS], high[VECTORS], not_finite[VECTORS]; } of; double lane[3][LANES]; } extremes;
+
+static void find_extremes(extremes *e, int64_t n, const double *value) {
+  extremes own = *e;
+  for (int64_t i = 0; i + LANES <= n; i += LANES)
+    for (int k = 0; k < VECTORS; k++) {
+      two v;
+      memcpy(&v, value + i + TWO * k, sizeof v);
+      const mask lower = v < own.of.low[k], higher = v > own.of.high[k];
+      own.of.low[k] = (two)((lower & (mask)v) | (~lower & (mask)own.of.low[k])), own.of.high[k] = (two)((higher & (mask)v) | (~higher & (mask)own.of.high[k]));
+      own.of.not_finite[k] += v * 0;
+    }
+  *e = own;
+}
 
 static void extend_by_piece(void *context, int64_t begin, int64_t end) {
   bounding *all = context;
-  const double *rows = all->rows;
-  double l0 = INFINITY, l1 = INFINITY, l2 = INFINITY, h0 = -INFINITY, h1 = -INFINITY, h2 = -INFINITY;
-  int bad = 0;
-  for (int64_t i = begin; i < end; i++) {
-    double x = rows[3 * i] + 0.0, y = rows[3 * i + 1] + 0.0, z = rows[3 * i + 2] + 0.0;
-    bad |= !(fabs(x) <= DBL_MAX) | !(fabs(y) <= DBL_MAX) | !(fabs(z) <= DBL_MAX);
-    l0 = x < l0 ? x : l0, l1 = y < l1 ? y : l1, l2 = z < l2 ? z : l2;
-    h0 = x > h0 ? x : h0, h1 = y > h1 ? y : h1, h2 = z > h2 ? z : h2;
+  const double *value = all->rows + 3 * begin;
+  const int64_t n = 3 * (end - begin);
+  extremes e;
+  for (int k = 0; k < LANES; k++) e.lane[0][k] = INFINITY, e.lane[1][k] = -INFINITY, e.lane[2][k] = 0;
+  find_extremes(&e, n, value);
+  for (int64_t i = n - n % LANES; i < n; i++) {
+    const int k = (int)(i % LANES);
+    e.lane[0][k] = fmin(e.lane[0][k], value[i]), e.lane[1][k] = fmax(e.lane[1][k], value[i]), e.lane[2][k] += value[i] * 0;
   }
-  const double lo[3] = {l0, l1, l2}, hi[3] = {h0, h1, h2};
   fmm_join_begin();
-  all->bad |= bad;
-  for (int a = 0; a < 3; a++) {
-    all->b.lo[a] = lo[a] < all->b.lo[a] ? lo[a] : all->b.lo[a];
-    all->b.hi[a] = hi[a] > all->b.hi[a] ? hi[a] : all->b.hi[a];
+  for (int k = 0; k < LANES; k++) {
+    const int a = k % 3;
+    const double low = e.lane[0][k], high = e.lane[1][k];
+    all->bad |= e.lane[2][k] != 0;
+    all->b.lo[a] = low < all->b.lo[a] ? low + 0.0 : all->b.lo[a]; /* no -0 */
+    all->b.hi[a] = high > all->b.hi[a] ? high + 0.0 : all->b.hi[a];
   }
   fmm_join_end();
 }
 
-static fmm_status extend_bounds(bounds *b, const char *what, int64_t n, const double *rows, int threads) {
+static fmm_status extend_bounds(fmm_bounds *b, const char *what, int64_t n, const double *rows, int threads) {
   bounding all = {rows, *b, 0};
   fmm_team_loop(n, FMM_PARALLEL_MINIMUM, extend_by_piece, &all, threads);
   if (all.bad) return first_bad_row(what, n, rows);
@@ -56,7 +75,7 @@ static double exact_shift(double lo, double hi) {
   return 0;
 }
 
-static void place_root(fmm_frame *f, const bounds *b, double root_scale) {
+void fmm_frame_place(fmm_frame *f, const fmm_bounds *b, double root_scale) {
   double lo[3], hi[3], eighth = 0; /* an eighth of the extent: cannot overflow */
   for (int a = 0; a < 3; a++) {
     f->shift[a] = exact_shift(b->lo[a], b->hi[a]);
@@ -80,12 +99,11 @@ static void place_root(fmm_frame *f, const bounds *b, double root_scale) {
   f->cells_per_unit = ldexp(1, FMM_KEY_LEVEL) / f->side;
 }
 
-fmm_status fmm_frame_make(fmm_frame *frame, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
-                          double root_scale, int threads) {
-  bounds b = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
+fmm_status fmm_bounds_of(fmm_bounds *bounds, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets, int threads) {
+  fmm_bounds b = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
   FMM_TRY(extend_bounds(&b, "source", n_sources, sources, threads));
   if (targets) FMM_TRY(extend_bounds(&b, "target", n_targets, targets, threads));
-  if (b.lo[0] > b.hi[0]) b = (bounds){{0, 0, 0}, {0, 0, 0}}; /* no points */
-  place_root(frame, &b, root_scale);
+  if (b.lo[0] > b.hi[0]) b = (fmm_bounds){{0, 0, 0}, {0, 0, 0}}; /* no points */
+  *bounds = b;
   return FMM_OK;
 }

@@ -59,39 +59,50 @@ static void half_of_axis(int bit, int half, int *first, int *last) {
   *last = low + 1 > bit + 1 ? bit + 1 : low + 1;
 }
 
-/* The neighbours of b that lie in one of its parent's, n: that box's children, or that box itself where it has none. */
-static void enter_neighbours(fmm_lister *l, int32_t b, int32_t n, const int half[3]) {
-  const int octant = l->tree->octant[b], o[3] = {octant & 1, octant >> 1 & 1, octant >> 2};
-  int32_t *near = l->near + 27 * (int64_t)b;
-  const fmm_children *c = &l->children[n];
-  fmm_around around = {0, 0};
+static void make_reach(fmm_reach *reach, const int o[3], const int half[3]) {
   int first[3], last[3];
   for (int a = 0; a < 3; a++) half_of_axis(o[a], half[a], &first[a], &last[a]);
+  *reach = (fmm_reach){.from = (uint8_t)(o[0] + half[0] + 3 * (o[1] + half[1]) + 9 * (o[2] + half[2]))};
   for (int z = first[2]; z <= last[2]; z++)
     for (int y = first[1]; y <= last[1]; y++)
       for (int x = first[0]; x <= last[0]; x++) {
-        const int k = (x - o[0] + 1) + 3 * (y - o[1] + 1) + 9 * (z - o[2] + 1), child = (x & 1) | (y & 1) << 1 | (z & 1) << 2;
-        if (!c->there) near[k] = n, around.leaves |= (uint32_t)c->is_leaf << k;
-        else if (c->there >> child & 1) {
-          near[k] = c->first + (int32_t)(c->place >> 4 * child & 15);
-          around.leaves |= (uint32_t)(c->leaves >> child & 1) << k, around.parents |= (uint32_t)(c->parents >> child & 1) << k;
-        }
+        const int k = (x - o[0] + 1) + 3 * (y - o[1] + 1) + 9 * (z - o[2] + 1);
+        reach->direction[reach->n] = (uint8_t)k, reach->directions |= (uint32_t)1 << k;
+        reach->octant[reach->n++] = (uint8_t)((x & 1) | (y & 1) << 1 | (z & 1) << 2);
       }
-  l->around[b].leaves |= around.leaves, l->around[b].parents |= around.parents;
+}
+
+static void make_all_reaches(fmm_lister *l) {
+  for (int o = 0; o < 8; o++)
+    for (int h = 0; h < 8; h++) make_reach(&l->reach[o][h], (const int[]){o & 1, o >> 1 & 1, o >> 2}, (const int[]){h & 1, h >> 1 & 1, h >> 2});
+}
+
+/* The neighbours that lie in one of the parent's, n: that box's children, or that box itself where it has none, or nothing where it is -1. */
+static fmm_around enter_neighbours(const fmm_lister *l, int32_t *near, int32_t n, const fmm_reach *r) {
+  const fmm_children *c = &l->children[n < 0 ? 0 : n];
+  fmm_around around = {0, 0};
+  if (n < 0 || !c->there) {
+    for (int i = 0; i < r->n; i++) near[r->direction[i]] = n;
+    if (n >= 0 && c->is_leaf) around.leaves = r->directions;
+    return around;
+  }
+  for (int i = 0; i < r->n; i++) {
+    const int k = r->direction[i], child = r->octant[i];
+    near[k] = c->there >> child & 1 ? c->first + (int32_t)(c->place >> 4 * child & 15) : -1;
+    around.leaves |= (uint32_t)(c->leaves >> child & 1) << k, around.parents |= (uint32_t)(c->parents >> child & 1) << k;
+  }
+  return around;
 }
 
 static void find_neighbours(fmm_lister *l, int32_t b) {
-  const fmm_tree *t = l->tree;
-  const int o = t->octant[b];
-  const int32_t *around = l->near + 27 * (int64_t)t->parent[b];
-  int32_t *near = l->near + 27 * (int64_t)b;
-  for (int k = 0; k < 27; k++) near[k] = -1;
-  l->around[b] = (fmm_around){0, 0};
+  const fmm_reach *reach = l->reach[l->tree->octant[b]];
+  const int32_t *of_parent = l->near + 27 * (int64_t)l->tree->parent[b];
+  fmm_around all = {0, 0};
   for (int half = 0; half < 8; half++) {
-    const int h[3] = {half & 1, half >> 1 & 1, half >> 2};
-    const int32_t n = around[((o & 1) + h[0]) + 3 * ((o >> 1 & 1) + h[1]) + 9 * ((o >> 2) + h[2])];
-    if (n >= 0) enter_neighbours(l, b, n, h);
+    const fmm_around some = enter_neighbours(l, l->near + 27 * (int64_t)b, of_parent[reach[half].from], &reach[half]);
+    all.leaves |= some.leaves, all.parents |= some.parents;
   }
+  l->around[b] = all;
 }
 
 static fmm_status allocate_lister(fmm_lister *l) {
@@ -123,6 +134,7 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
   }
   make_far_masks(l);
   make_facing_masks(l);
+  make_all_reaches(l);
   fmm_team_loop(tree->n_boxes, FMM_PARALLEL_MINIMUM, describe_piece, l, threads);
   for (int k = 0; k < 27; k++) l->near[k] = k == 13 ? 0 : -1;
   l->around[0] = (fmm_around){.leaves = (uint32_t)l->children[0].is_leaf << 13, .parents = (uint32_t)(l->children[0].there != 0) << 13};

@@ -18,6 +18,9 @@ typedef struct fmm_children {
 /* Directions (0 .. 26, the box itself among them) in which there is a leaf with sources, a box of the same level with children; one bit each. */
 typedef struct fmm_around { uint32_t leaves, parents; } fmm_around;
 
+/* Of the neighbours of a child in some octant, those that lie in one of its parent's neighbours: for each its direction from the child, and which of that box's octants it is. */
+typedef struct fmm_reach { uint8_t from /* direction of that box from the parent */, n, direction[8], octant[8]; uint32_t directions; } fmm_reach;
+
 typedef struct fmm_lister {
   const fmm_tree *tree;
   int64_t direct_threshold;
@@ -25,6 +28,7 @@ typedef struct fmm_lister {
   fmm_children *children;       /* n_boxes */
   fmm_around *around;           /* n_boxes */
   uint8_t far[27][8];           /* [direction][octant of target child]: octants of source children that are not adjacent to it */
+  fmm_reach reach[8][8];        /* [octant of a child][which of the eight boxes around it: half an axis, one bit each] */
   uint8_t facing[27];           /* [direction]: octants of the neighbour there, at any depth below it, that touch the box */
   uint32_t touching[8];         /* [octant of a child]: directions from its parent in which it lies at the parent's face, edge or corner */
 } fmm_lister;

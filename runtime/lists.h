@@ -2,7 +2,7 @@
  *
  * Entries that are cheaper directly are moved by the lister: a W pair whose source box has at most direct_threshold sources, and an X
  * pair whose target box has at most that many targets, become U entries (of the leaf, or of the target box's leaves). Where targets are the sources, a U entry is a leaf: the leaves of
- * such a W pair's source box, which have its leaf in their rows, so that two leaves can be summed onto one another at once.
+ * such a W pair's source box, which have its leaf in their rows: two leaves hold one another or neither the other, and can be summed onto one another at once.
  * Boxes without sources are never in a list as sources, boxes without targets have no rows as targets, and a row has at least one entry.
  * Together with the pairs inside clusters (tree.h) the lists cover every pair of a target and a source exactly once; a tree whose points are
  * all at one place has none. */

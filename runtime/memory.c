@@ -1,79 +1,42 @@
-/* Host allocation behind one seam. A 64-byte header before each block keeps its size for the accounting; large blocks ask
- * for huge pages, which halves the page faults of first touch, but not for a last one that would be used by less than half: the system clears all of it. */
+/* Host allocation behind one seam. A 64-byte header before each block keeps its size for the accounting; large blocks are in
+ * huge pages, which halves the page faults of first touch. While somebody holds, all but small ones come from the pool (pool.h). */
 #include "memory.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-typedef struct header { size_t bytes, capacity; char pad[FMM_ALIGNMENT - 2 * sizeof(size_t)]; } header; /* capacity: header included */
+#include "pool.h"
+
+typedef struct header { size_t bytes, pooled; char pad[FMM_ALIGNMENT - 2 * sizeof(size_t)]; } header; /* pooled: header included, 0 where it is not the pool's */
 
 static atomic_size_t bytes_now, bytes_peak;
 static atomic_llong allocations, fail_at; /* fail_at: allocation number that fails, 0 none */
 
-static const size_t huge_page_bytes = (size_t)2 << 20;
+static const size_t huge_page_bytes = (size_t)2 << 20, least_pooled = (size_t)64 << 10;
 
-enum { MOST_HELD = 64 };
-static struct { pthread_mutex_t lock; atomic_int holders; int n; header *block[MOST_HELD]; } held = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* large blocks that were freed */
+#ifdef __SANITIZE_ADDRESS__
+static int uses_pool(size_t bytes) { return (void)bytes, (void)least_pooled, 0; } /* which would hide what is written past a block's end */
+#else
+static int uses_pool(size_t bytes) { return bytes >= least_pooled && fmm_pool_is_held(); }
+#endif
 
-/* Nonzero: it is held. */
-static int keep(header *h) {
-  int kept = 0;
-  if (h->capacity < huge_page_bytes || !atomic_load(&held.holders)) return 0;
-  pthread_mutex_lock(&held.lock);
-  if (atomic_load(&held.holders) && held.n < MOST_HELD) held.block[held.n++] = h, kept = 1;
-  pthread_mutex_unlock(&held.lock);
-  return kept;
-}
-
-/* The smallest one held that has room and wastes little, or NULL. */
-static header *take_held(size_t bytes) {
-  header *found = NULL;
-  if (bytes < huge_page_bytes || !atomic_load(&held.holders)) return NULL;
-  pthread_mutex_lock(&held.lock);
-  int best = -1;
-  for (int i = 0; i < held.n; i++) {
-    const size_t capacity = held.block[i]->capacity;
-    if (capacity >= bytes && capacity - bytes <= bytes / 4 && (best < 0 || capacity < held.block[best]->capacity)) best = i;
-  }
-  if (best >= 0) found = held.block[best], held.block[best] = held.block[--held.n];
-  pthread_mutex_unlock(&held.lock);
-  const size_t pages = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
-  if (found && found->capacity > pages) madvise((char *)found + pages, found->capacity - pages, MADV_DONTNEED); /* what is not asked for is the system's again */
-  return found;
-}
-
-/* Nonzero: there were some. */
-static int give_back(void) {
-  const int n = held.n;
-  while (held.n > 0) free(held.block[--held.n]);
-  return n > 0;
-}
-
-int fmm_memory_give_back(void) {
-  pthread_mutex_lock(&held.lock);
-  const int some = give_back();
-  pthread_mutex_unlock(&held.lock);
-  return some;
-}
-
-void fmm_memory_hold(void) {
-  pthread_mutex_lock(&held.lock);
-  atomic_fetch_add(&held.holders, 1);
-  pthread_mutex_unlock(&held.lock);
-}
-
-void fmm_memory_release(void) {
-  pthread_mutex_lock(&held.lock);
-  if (atomic_fetch_sub(&held.holders, 1) == 1) give_back();
-  pthread_mutex_unlock(&held.lock);
-}
+void fmm_memory_hold(void) { fmm_pool_hold(); }
+void fmm_memory_release(void) { fmm_pool_release(); }
+int fmm_memory_give_back(void) { return fmm_pool_give_back(); }
 
 static void account(size_t bytes) {
   size_t now = atomic_fetch_add(&bytes_now, bytes) + bytes, peak = atomic_load(&bytes_peak);
   while (now > peak && !atomic_compare_exchange_weak(&bytes_peak, &peak, now)) {}
+}
+
+/* Large blocks in huge pages, but for a last one that would be used by less than half. */
+static header *from_heap(size_t total) {
+  const size_t alignment = total >= huge_page_bytes ? huge_page_bytes : FMM_ALIGNMENT;
+  header *h = aligned_alloc(alignment, (total + alignment - 1) / alignment * alignment);
+  if (h && alignment > FMM_ALIGNMENT) madvise(h, (total + huge_page_bytes / 2) / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE);
+  return h;
 }
 
 fmm_status fmm_allocate_bytes(void **pointer, size_t count, size_t size, const char *what) {
@@ -82,16 +45,12 @@ fmm_status fmm_allocate_bytes(void **pointer, size_t count, size_t size, const c
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
     return FMM_FAIL(FMM_ERR_MEMORY, "%s: %zu x %zu bytes is more than can be addressed; use fewer points", what, count, size);
   size_t total = (bytes + sizeof(header) + FMM_ALIGNMENT - 1) / FMM_ALIGNMENT * FMM_ALIGNMENT;
-  size_t alignment = total >= huge_page_bytes ? huge_page_bytes : FMM_ALIGNMENT;
   header *h = NULL;
   if (number != atomic_load(&fail_at)) {
-    if (alignment > FMM_ALIGNMENT) total = (total + alignment - 1) / alignment * alignment;
-    h = take_held(total);
-    if (h) alignment = FMM_ALIGNMENT; /* asked for huge pages before */
-    else if ((h = aligned_alloc(alignment, total)) || (fmm_memory_give_back() && (h = aligned_alloc(alignment, total)))) h->capacity = total;
+    if (uses_pool(total) && (h = fmm_pool_take(total))) h->pooled = total;
+    if (!h && ((h = from_heap(total)) || (fmm_memory_give_back() && (h = from_heap(total))))) h->pooled = 0;
   }
   if (!h) return FMM_FAIL(FMM_ERR_MEMORY, "no memory for %s (%zu bytes); use fewer points, a larger tolerance or a bigger machine", what, bytes);
-  if (alignment > FMM_ALIGNMENT) madvise(h, (bytes + sizeof(header) + huge_page_bytes / 2) / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE);
   h->bytes = bytes;
   account(bytes);
   *pointer = h + 1;
@@ -108,7 +67,8 @@ void fmm_free_bytes(void *pointer) {
   if (!pointer) return;
   header *h = (header *)pointer - 1;
   atomic_fetch_sub(&bytes_now, h->bytes);
-  if (!keep(h)) free(h);
+  if (h->pooled) fmm_pool_put(h, h->pooled);
+  else free(h);
 }
 
 size_t fmm_memory_now(void) { return atomic_load(&bytes_now); }

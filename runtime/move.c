@@ -27,21 +27,28 @@ static int choice_serves(const fmm_plan *plan, int64_t n_sources, int64_t n_targ
          are_about_as_many(n_targets, plan->chosen.n_targets);
 }
 
-fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
-                                const double *targets) {
-  const double begin = fmm_now_s();
-  fmm_frame frame;
-  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_move_points: plan is NULL");
-  FMM_TRY(fmm_plan_check_points(plan, n_sources, sources, normals, n_targets, targets));
-  if (!plan->setup) return fmm_plan_replace_points(plan, n_sources, sources, normals, n_targets, targets);
-  FMM_TRY(fmm_frame_make(&frame, n_sources, sources, n_targets, targets, 1, plan->threads)); /* what is not finite is refused before anything is given up */
-  plan->keeps = choice_serves(plan, n_sources, targets ? n_targets : n_sources);
+/* What is refused is refused before anything is given up. */
+static fmm_status move(fmm_plan *plan, fmm_point_rows *points, double begin) {
+  FMM_TRY(fmm_plan_check_points(plan, points));
+  if (!plan->setup) return fmm_plan_replace_points(plan, points, begin);
+  plan->keeps = choice_serves(plan, points->n_sources, points->targets ? points->n_targets : points->n_sources);
   fmm_memory_hold();
   fmm_setup_destroy(&plan->setup);
   fmm_trace_clear(&plan->trace);
-  const fmm_status status = fmm_plan_replace_points(plan, n_sources, sources, normals, n_targets, targets);
+  const fmm_status status = fmm_plan_replace_points(plan, points, begin);
   fmm_memory_release();
   plan->keeps = 0;
-  if (status == FMM_OK) plan->setup->info.setup_s = fmm_now_s() - begin;
+  return status;
+}
+
+fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
+                                const double *targets) {
+  const double begin = fmm_now_s();
+  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}}};
+  if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_move_points: plan is NULL");
+  FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
+  fmm_plan_bind(plan, n_sources, n_targets);
+  const fmm_status status = move(plan, &points, begin);
+  fmm_binding_end(plan->binding);
   return status;
 }

@@ -88,19 +88,20 @@ void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets) {
   if (n_sources + n_targets > BIND_MINIMUM) fmm_binding_begin(plan->binding, !fmm_plan_may_use_gpu(plan));
 }
 
-fmm_status fmm_plan_check_points(const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets) {
-  FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
-  if (n_sources && !sources) return FMM_FAIL(FMM_ERR_ARGUMENT, "sources is NULL, but n_sources is %lld", (long long)n_sources);
-  if (n_targets && !targets) return FMM_FAIL(FMM_ERR_ARGUMENT, "targets is NULL, but n_targets is %lld (0 with NULL: the sources)", (long long)n_targets);
-  if (plan->pair->info->takes_normals && n_sources && !normals)
+fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *p) {
+  if (p->n_sources && !p->sources) return FMM_FAIL(FMM_ERR_ARGUMENT, "sources is NULL, but n_sources is %lld", (long long)p->n_sources);
+  if (p->n_targets && !p->targets) return FMM_FAIL(FMM_ERR_ARGUMENT, "targets is NULL, but n_targets is %lld (0 with NULL: the sources)", (long long)p->n_targets);
+  if (plan->pair->info->takes_normals && p->n_sources && !p->normals)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "kernel %s takes a normal a source, but normals is NULL", plan->pair->info->name);
-  return FMM_OK;
+  return fmm_bounds_of(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads);
 }
 
-fmm_status fmm_plan_replace_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets) {
-  const double begin = fmm_now_s();
+fmm_status fmm_plan_replace_points(fmm_plan *plan, const fmm_point_rows *points, double begin) {
   fmm_setup *setup = NULL;
-  FMM_TRY(fmm_setup_create(&setup, plan, n_sources, sources, normals, n_targets, targets));
+  fmm_memory_hold(); /* one step's memory serves the next */
+  const fmm_status status = fmm_setup_create(&setup, plan, points);
+  fmm_memory_release();
+  FMM_TRY(status);
   fmm_setup_destroy(&plan->setup);
   plan->setup = setup;
   fmm_trace_clear(&plan->trace);
@@ -111,9 +112,15 @@ fmm_status fmm_plan_replace_points(fmm_plan *plan, int64_t n_sources, const doub
 
 fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                                const double *targets) {
+  const double begin = fmm_now_s();
+  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}}};
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
-  FMM_TRY(fmm_plan_check_points(plan, n_sources, sources, normals, n_targets, targets));
-  return fmm_plan_replace_points(plan, n_sources, sources, normals, n_targets, targets);
+  FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
+  fmm_plan_bind(plan, n_sources, n_targets);
+  fmm_status status = fmm_plan_check_points(plan, &points);
+  if (status == FMM_OK) status = fmm_plan_replace_points(plan, &points, begin);
+  fmm_binding_end(plan->binding);
+  return status;
 }
 
 void fmm_plan_destroy(fmm_plan **plan) {

@@ -89,22 +89,30 @@ enum { FMM_MAX_NESTING = 64 };
 
 static inline int fmm_plan_may_use_gpu(const fmm_plan *plan) { return plan->machine.device[FMM_DEVICE_GPU].present && plan->options.schedule != FMM_SCHEDULE_CPU; }
 
+/* The caller's points: n x 3 each, row-major. normals: NULL where the kernel takes none; targets: NULL where they are the sources. */
+typedef struct fmm_point_rows {
+  int64_t n_sources;
+  const double *sources, *normals;
+  int64_t n_targets;
+  const double *targets;
+  fmm_bounds bounds; /* by fmm_plan_check_points */
+} fmm_point_rows;
+
 /* plan.c: binds the threads for work on so many points, or not, until fmm_binding_end; see binding.h. */
 void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets);
 /* move.c: leaf size and root scale were chosen for the points that the plan has now. */
 void fmm_plan_note_choice(fmm_plan *plan);
 /* plan.c: the plan's own points, if it has any, are given up when those are there. */
-fmm_status fmm_plan_replace_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets);
-fmm_status fmm_plan_check_points(const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets);
+fmm_status fmm_plan_replace_points(fmm_plan *plan, const fmm_point_rows *points, double begin /* of the call, fmm_now_s */);
+/* plan.c: what is wrong with points whose counts are right, or their bounds. */
+fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *points);
 /* setup.c */
-fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
-                            int64_t n_targets, const double *targets);
+fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, const fmm_point_rows *points);
 void fmm_setup_destroy(fmm_setup **setup);
 /* recreate.c: another set-up for the plan's points, by the options and machine that it has now. */
 fmm_status fmm_setup_recreate(fmm_setup **setup, const fmm_plan *plan);
 /* choose_tree.c: leaf size and root scale, from the options, kept (*kept nonzero) or by the tuner on estimated counts. */
-fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, int64_t n_sources, const double *sources, int64_t n_targets,
-                           const double *targets, fmm_tree_options *choice, int *kept);
+fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, const fmm_point_rows *points, fmm_tree_options *choice, int *kept);
 /* precision.c: the arithmetic that the options name, or what keeps the tolerance, of which the model chooses. cancels: see choose_order.h. */
 void fmm_choose_precisions(const fmm_options *options, const fmm_pair_info *pair, int cancels, double steps, fmm_precision_sets *precisions);
 /* nested.c */

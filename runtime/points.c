@@ -1,4 +1,4 @@
-/* Morton keys, sorting and merging of one set of points. In the usual case: keys, one radix sort, one gather into planes.
+/* Sorting and merging of one set of points. In the usual case: keys (keys.c), one radix sort, one gather into planes.
  * Only where a finest cell is overfull are its rows sorted further, by the bits of x, then y, then z (then the normal): equal ones are
  * coincident. That is again a radix sort, so coincidence of any part of the points costs linear time. */
 #include "points.h"
@@ -16,29 +16,6 @@ fmm_status fmm_points_check_counts(int64_t n_sources, int64_t n_targets) {
   return FMM_OK;
 }
 
-enum { table_bits = 11, table_size = 1 << table_bits }; /* two look-ups for the 21 bits of an axis */
-#define SPREAD(v) (((v) & 1) | ((v) & 2) << 2 | ((v) & 4) << 4 | ((v) & 8) << 6 | ((v) & 16) << 8 | ((v) & 32) << 10 | ((v) & 64) << 12 | ((v) & 128) << 14 | ((v) & 256) << 16 | ((v) & 512) << 18 | ((v) & 1024) << 20)
-#define SPREAD_8(v) SPREAD(v), SPREAD((v) + 1), SPREAD((v) + 2), SPREAD((v) + 3), SPREAD((v) + 4), SPREAD((v) + 5), SPREAD((v) + 6), SPREAD((v) + 7)
-#define SPREAD_64(v) SPREAD_8(v), SPREAD_8((v) + 8), SPREAD_8((v) + 16), SPREAD_8((v) + 24), SPREAD_8((v) + 32), SPREAD_8((v) + 40), SPREAD_8((v) + 48), SPREAD_8((v) + 56)
-#define SPREAD_512(v) SPREAD_64(v), SPREAD_64((v) + 64), SPREAD_64((v) + 128), SPREAD_64((v) + 192), SPREAD_64((v) + 256), SPREAD_64((v) + 320), SPREAD_64((v) + 384), SPREAD_64((v) + 448)
-static const uint32_t spread[table_size] = {SPREAD_512(0u), SPREAD_512(512u), SPREAD_512(1024u), SPREAD_512(1536u)}; /* each bit three places from the next */
-
-static uint64_t interleave(uint32_t i, uint32_t j, uint32_t k) { return spread[i] | (uint64_t)spread[j] << 1 | (uint64_t)spread[k] << 2; }
-
-uint64_t fmm_key_of(uint32_t i, uint32_t j, uint32_t k) {
-  const uint32_t low = table_size - 1;
-  return interleave(i & low, j & low, k & low) | interleave(i >> table_bits, j >> table_bits, k >> table_bits) << 3 * table_bits;
-}
-
-uint64_t fmm_key_compact(uint64_t v) {
-  v &= 0x1249249249249249;
-  v = (v | v >> 2) & 0x10c30c30c30c30c3;
-  v = (v | v >> 4) & 0x100f00f00f00f00f;
-  v = (v | v >> 8) & 0x1f0000ff0000ff;
-  v = (v | v >> 16) & 0x1f00000000ffff;
-  return (v | v >> 32) & 0x1fffff;
-}
-
 typedef struct sorting {
   const fmm_frame *frame;
   const double *rows, *normals;
@@ -50,35 +27,25 @@ typedef struct sorting {
   int64_t n_runs;
 } sorting;
 
-static double scaled(const fmm_frame *f, const double *row, int axis) { return (row[axis] - f->shift[axis]) * f->scale + 0.0; /* no -0 */ }
+static double scaled(const fmm_frame *f, const double *row, int axis) { return fmm_frame_scaled(f, row[axis], axis); }
 
-static uint32_t cell(const fmm_frame *f, const double *row, int axis) {
-  return fmm_key_cell(scaled(f, row, axis), f->lo[axis], f->cells_per_unit);
-}
-
-static inline uint64_t key_of_row(const fmm_frame *f, const double *row) { return f->coincident ? 0 : fmm_key_of(cell(f, row, 0), cell(f, row, 1), cell(f, row, 2)); }
-
-/* Keys into items, of the rows that these name, or of all rows in turn. */
-typedef struct keying { const fmm_frame *frame; const double *rows; fmm_sort_item *items; uint64_t *keys; } keying;
-
-static void make_items_keys(void *context, int64_t begin, int64_t end) {
-  const keying *k = context;
-  const fmm_frame f = *k->frame;
-  for (int64_t i = begin; i < end; i++) k->items[i].key = key_of_row(&f, k->rows + 3 * k->items[i].row);
-}
-
-static void make_keys(void *context, int64_t begin, int64_t end) {
-  const keying *k = context;
-  const fmm_frame f = *k->frame;
-  for (int64_t i = begin; i < end; i++) k->keys[i] = key_of_row(&f, k->rows + 3 * i);
+/* Each row's key and number, in blocks that stay in cache. */
+static void make_items(void *context, int64_t begin, int64_t end) {
+  enum { a_block = 256 };
+  const sorting *s = context;
+  uint64_t key[a_block];
+  for (int64_t b = begin; b < end; b += a_block) {
+    const int64_t n = end - b < a_block ? end - b : a_block;
+    fmm_keys_of_rows(key, s->frame, n, s->rows + 3 * b, NULL);
+    for (int64_t i = 0; i < n; i++) s->items[b + i] = (fmm_sort_item){key[i], (uint64_t)(b + i)};
+  }
 }
 
 static fmm_status sort_rows(sorting *s) {
   FMM_TRY(FMM_ALLOCATE(&s->items, s->n, "keys to sort"));
   FMM_TRY(FMM_ALLOCATE(&s->scratch, s->n, "scratch of the sort"));
-#pragma omp parallel for num_threads(s->threads) schedule(static) if (s->n > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < s->n; i++) s->items[i].row = (uint64_t)i;
-  return fmm_points_sort_items(s->items, s->scratch, s->frame, s->n, s->rows, s->threads);
+  fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, make_items, s, s->threads);
+  return fmm_sort_items(s->items, s->scratch, s->n, s->threads);
 }
 
 static void free_sorting(sorting *s) {
@@ -161,7 +128,8 @@ static fmm_status mark_unique(sorting *s, fmm_points *p) {
 }
 
 static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
-  enum { ahead = 16 }; /* rows lie anywhere in memory */
+  enum { ahead = 32 }; /* rows lie anywhere in memory, one in four over two lines */
+  FMM_FREE(&s->scratch); /* which serves again */
   FMM_TRY(FMM_ALLOCATE(&p->x, p->n, "x of the points"));
   FMM_TRY(FMM_ALLOCATE(&p->y, p->n, "y of the points"));
   FMM_TRY(FMM_ALLOCATE(&p->z, p->n, "z of the points"));
@@ -175,7 +143,8 @@ static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
 #pragma omp for
     for (int64_t i = 0; i < p->n; i++) {
       fmm_sort_item item = s->items[p->first ? p->first[i] : i];
-      if (!p->first && i + ahead < p->n) __builtin_prefetch(s->rows + 3 * s->items[i + ahead].row);
+      const double *later = s->rows + 3 * s->items[!p->first && i + ahead < p->n ? i + ahead : i].row;
+      __builtin_prefetch(later), __builtin_prefetch(later + 2);
       const double *r = s->rows + 3 * item.row;
       p->x[i] = scaled(s->frame, r, 0), p->y[i] = scaled(s->frame, r, 1), p->z[i] = scaled(s->frame, r, 2);
       (*keys)[i] = item.key;
@@ -203,18 +172,6 @@ done:
   }
   free_sorting(&s);
   return status;
-}
-
-fmm_status fmm_points_sort_items(fmm_sort_item *items, fmm_sort_item *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads) {
-  keying k = {.frame = frame, .rows = rows, .items = items};
-  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, make_items_keys, &k, threads);
-  return fmm_sort_items(items, scratch, n, threads);
-}
-
-fmm_status fmm_points_sort_keys(uint64_t *keys, uint64_t *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads) {
-  keying k = {.frame = frame, .rows = rows, .keys = keys};
-  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, make_keys, &k, threads);
-  return fmm_sort_keys(keys, scratch, n, threads);
 }
 
 void fmm_points_free(fmm_points *p) {

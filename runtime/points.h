@@ -20,23 +20,24 @@ typedef struct fmm_frame {
 /* No address space holds the coordinates of more than 2^42 points: such a count, or a negative one, is a mistake, found before anything is read. */
 fmm_status fmm_points_check_counts(int64_t n_sources, int64_t n_targets);
 
-/* FMM_ERR_INPUT names the first row that is not finite (sources before targets). targets may be NULL. */
-fmm_status fmm_frame_make(fmm_frame *frame, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
-                          double root_scale, int threads);
+/* FMM_ERR_INPUT names the first row that is not finite (sources before targets). targets may be NULL. Of no points: zeros. */
+fmm_status fmm_bounds_of(fmm_bounds *bounds, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets, int threads);
+/* The frame of points within such bounds. */
+void fmm_frame_place(fmm_frame *frame, const fmm_bounds *bounds, double root_scale);
 
 /* Sorts one set; keys: *keys has points->n sorted Morton keys (release with FMM_FREE). Where more than most_in_cell points share a
  * finest cell, exactly coincident ones (with equal normals, where there are normals) become one point. */
 fmm_status fmm_points_sort(fmm_points *points, uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, const double *normals,
                            int64_t most_in_cell, int threads);
-/* Less than that, for estimates: each of n items, whose row the caller names, gets that row's key; then they are sorted. scratch: n more. */
-fmm_status fmm_points_sort_items(fmm_sort_item *items, fmm_sort_item *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads);
-/* The keys of n rows, sorted. */
-fmm_status fmm_points_sort_keys(uint64_t *keys, uint64_t *scratch, const fmm_frame *frame, int64_t n, const double *rows, int threads);
 void fmm_points_free(fmm_points *points);
 
 /* Coordinates of a scaled position to a key and back: three interleaved fields of 21 bits, x lowest. */
 uint64_t fmm_key_of(uint32_t i, uint32_t j, uint32_t k); /* each below 2^21 */
+/* Keys of n rows: of those that `row` names, or, where it is NULL, of the first n. */
+void fmm_keys_of_rows(uint64_t *keys, const fmm_frame *frame, int64_t n, const double *rows, const uint64_t *row);
 uint64_t fmm_key_compact(uint64_t key); /* the x field; shift the key right by 1 or 2 for y and z */
+
+static inline double fmm_frame_scaled(const fmm_frame *f, double coordinate, int axis) { return (coordinate - f->shift[axis]) * f->scale + 0.0; /* no -0 */ }
 
 /* Cell of the finest level, on one axis, that a scaled coordinate is in. */
 static inline uint32_t fmm_key_cell(double scaled, double lo, double cells_per_unit) {

@@ -21,37 +21,55 @@ static void take_row(fmm_sample_set *s, int64_t i, const double *rows, int64_t r
   for (int a = 0; a < 3; a++) s->rows[3 * i + a] = rows[3 * row + a];
 }
 
-/* Rows picked of a set, in Morton order, each with a random number below 1 of its own. */
-typedef struct picked { const fmm_sort_item *item; const double *from; double *rows; float *rank; int64_t n; } picked;
+/* Rows picked of a set, in Morton order down to level 15, each with a random number below 1 of its own. order: a key's leading bits and below them which pick it is. */
+typedef struct picking { const choice *from; const fmm_frame *frame; uint64_t *order; double *rows; float *rank; } picking;
+enum { pick_bits = 19, left_out = 3 * FMM_KEY_LEVEL + pick_bits - 64 };
+_Static_assert(most_picked <= 1 << pick_bits && left_out > 0, "the number of a pick and what there is room for of its key in 64 bits");
 
-static void gather_rows(void *context, int64_t begin, int64_t end) {
-  enum { ahead = 16 }; /* rows lie anywhere in memory */
-  const picked *p = context;
-  const uint64_t key = fmm_generate_key(2);
-  for (int64_t j = begin; j < end; j++) {
-    const double *row = p->from + 3 * p->item[j].row;
-    __builtin_prefetch(p->from + 3 * p->item[j + ahead < end ? j + ahead : j].row);
-    for (int a = 0; a < 3; a++) p->rows[3 * j + a] = row[a];
-    p->rank[j] = (float)fmm_generate_fraction(key, j);
+static int64_t picked_row(const picking *p, int64_t j) { return row_of(p->from, fmm_generate_key(1), j); }
+
+static void make_order(void *context, int64_t begin, int64_t end) {
+  enum { some = 256 };
+  const picking *p = context;
+  uint64_t row[some];
+  for (int64_t b = begin; b < end; b += some) {
+    const int64_t n = end - b < some ? end - b : some;
+    for (int64_t i = 0; i < n; i++) row[i] = (uint64_t)picked_row(p, b + i);
+    fmm_keys_of_rows(p->order + b, p->frame, n, p->from->rows, row);
+    for (int64_t i = 0; i < n; i++) p->order[b + i] = p->order[b + i] >> left_out << pick_bits | (uint64_t)(b + i);
   }
 }
 
-/* The rows' memory, the system has to clear it, is the sort's scratch first. */
+static void gather_rows(void *context, int64_t begin, int64_t end) {
+  enum { ahead = 32, some = 256 }; /* rows lie anywhere in memory, one in four over two lines */
+  const picking *p = context;
+  const uint64_t key = fmm_generate_key(2), mask = ((uint64_t)1 << pick_bits) - 1;
+  const double *row[some + ahead];
+  for (int64_t b = begin; b < end; b += some) {
+    const int64_t n = end - b < some ? end - b : some;
+    for (int64_t i = 0; i < n; i++) row[i] = p->from->rows + 3 * picked_row(p, (int64_t)(p->order[b + i] & mask));
+    for (int64_t i = 0; i < ahead; i++) row[n + i] = row[n - 1];
+    for (int64_t i = 0; i < n; i++) {
+      __builtin_prefetch(row[i + ahead]), __builtin_prefetch(row[i + ahead] + 2);
+      for (int a = 0; a < 3; a++) p->rows[3 * (b + i) + a] = row[i][a];
+      p->rank[b + i] = (float)fmm_generate_fraction(key, b + i);
+    }
+  }
+}
+
+/* The rows' memory is the sort's scratch first: the system has to clear it. */
 static fmm_status pick_and_sort(const choice *c, const fmm_frame *frame, int threads, double **rows, float **rank) {
-  const uint64_t key = fmm_generate_key(1);
-  fmm_sort_item *items = NULL;
+  picking p = {.from = c, .frame = frame};
   fmm_status status;
-  FMM_CHECK(FMM_ALLOCATE(&items, c->m, "picked points"));
+  FMM_CHECK(FMM_ALLOCATE(&p.order, c->m, "picked points"));
   FMM_CHECK(FMM_ALLOCATE(rows, 3 * c->m, "rows of picked points"));
   FMM_CHECK(FMM_ALLOCATE(rank, c->m, "ranks of picked points"));
-  fmm_sort_item *scratch = (void *)*rows;
-  _Static_assert(sizeof *scratch <= 3 * sizeof **rows, "an item of the sort in the place of a row");
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t j = 0; j < c->m; j++) items[j].row = (uint64_t)row_of(c, key, j);
-  FMM_CHECK(fmm_points_sort_items(items, scratch, frame, c->m, c->rows, threads));
-  fmm_team_loop(c->m, FMM_PARALLEL_MINIMUM, gather_rows, &(picked){items, c->rows, *rows, *rank, c->m}, threads);
+  p.rows = *rows, p.rank = *rank;
+  fmm_team_loop(c->m, FMM_PARALLEL_MINIMUM, make_order, &p, threads);
+  FMM_CHECK(fmm_sort_keys(p.order, (uint64_t *)(void *)*rows, c->m, threads));
+  fmm_team_loop(c->m, FMM_PARALLEL_MINIMUM, gather_rows, &p, threads);
 done:
-  FMM_FREE(&items);
+  FMM_FREE(&p.order);
   return status;
 }
 
@@ -125,6 +143,7 @@ static fmm_status take_all(fmm_sample_set *s, const choice *c, int threads) {
 static fmm_status take_named(fmm_sample_set *s, const fmm_origin *o, int64_t m) {
   double *rows = NULL, *sorted = NULL;
   float *rank = NULL;
+  fmm_bounds bounds;
   fmm_frame frame;
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(&rows, 3 * m, "points of a distribution"));
@@ -132,7 +151,8 @@ static fmm_status take_named(fmm_sample_set *s, const fmm_origin *o, int64_t m) 
   const choice c = {rows, m, m};
   if (m <= FMM_SAMPLE_MOST) FMM_CHECK(take_all(s, &c, o->threads));
   else {
-    FMM_CHECK(fmm_frame_make(&frame, m, rows, 0, NULL, 1, o->threads));
+    FMM_CHECK(fmm_bounds_of(&bounds, m, rows, 0, NULL, o->threads));
+    fmm_frame_place(&frame, &bounds, 1);
     FMM_CHECK(pick_and_sort(&c, &frame, o->threads, &sorted, &rank));
     FMM_CHECK(take(s, sorted, rank, m, m, o->threads));
   }
@@ -171,8 +191,17 @@ static fmm_status make_set(fmm_sample_set *s, const fmm_origin *o, int set, doub
 
 fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *o, double divisor, const fmm_sample_picks *picks) {
   *sample = (fmm_sample){0};
+  const fmm_sample_set *s = sample->set;
   FMM_TRY(make_set(&sample->set[0], o, 0, divisor, picks));
-  return o->same_points ? FMM_OK : make_set(&sample->set[1], o, 1, divisor, picks);
+  if (!o->same_points) FMM_TRY(make_set(&sample->set[1], o, 1, divisor, picks));
+  return fmm_bounds_of(&sample->bounds, s[0].n, s[0].rows, s[1].n, s[1].rows, o->threads);
+}
+
+typedef struct keying { const fmm_frame *frame; const double *rows; uint64_t *keys; } keying;
+
+static void make_keys(void *context, int64_t begin, int64_t end) {
+  const keying *k = context;
+  fmm_keys_of_rows(k->keys + begin, k->frame, end - begin, k->rows + 3 * begin, NULL);
 }
 
 static fmm_status sort_set(const fmm_sample_set *s, const fmm_frame *frame, uint64_t **keys, int threads) {
@@ -180,7 +209,8 @@ static fmm_status sort_set(const fmm_sample_set *s, const fmm_frame *frame, uint
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(keys, s->n, "Morton keys"));
   FMM_CHECK(FMM_ALLOCATE(&scratch, s->n, "scratch of the sort"));
-  FMM_CHECK(fmm_points_sort_keys(*keys, scratch, frame, s->n, s->rows, threads));
+  fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, make_keys, &(keying){frame, s->rows, *keys}, threads);
+  FMM_CHECK(fmm_sort_keys(*keys, scratch, s->n, threads));
 done:
   FMM_FREE(&scratch);
   return status;
@@ -189,7 +219,8 @@ done:
 fmm_status fmm_sample_sort(const fmm_sample *sample, const fmm_origin *o, double root_scale, fmm_sample_keys *keys) {
   const fmm_sample_set *s = sample->set;
   *keys = (fmm_sample_keys){.keys = {NULL}};
-  fmm_status status = fmm_frame_make(&keys->frame, s[0].n, s[0].rows, s[1].n, s[1].rows, root_scale, o->threads);
+  fmm_status status = FMM_OK;
+  fmm_frame_place(&keys->frame, &sample->bounds, root_scale);
   for (int k = 0; k < 2 - o->same_points && status == FMM_OK; k++) status = sort_set(&s[k], &keys->frame, &keys->keys[k], o->threads);
   if (status != FMM_OK) fmm_sample_keys_free(keys);
   return status;

@@ -31,7 +31,10 @@ typedef struct fmm_sample_set {
   double *rows;        /* n x 3 */
 } fmm_sample_set;
 
-typedef struct fmm_sample { fmm_sample_set set[2]; /* sources, targets; the second empty when they are the same */ } fmm_sample;
+typedef struct fmm_sample {
+  fmm_sample_set set[2]; /* sources, targets; the second empty when they are the same */
+  fmm_bounds bounds;     /* of its own rows */
+} fmm_sample;
 
 /* A sample as a root scale sorts it. */
 typedef struct fmm_sample_keys {

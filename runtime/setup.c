@@ -222,14 +222,12 @@ static void end_part(fmm_setup *s, fmm_setup_part part, double *begin) {
   *begin = now;
 }
 
-typedef struct point_set { int64_t n_sources, n_targets; const double *sources, *normals, *targets; } point_set;
-
 /* Tree and lists as they are best at this order. */
-static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const point_set *p, int order, const fmm_precision_sets *precisions, double *t) {
+static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *p, int order, const fmm_precision_sets *precisions, double *t) {
   fmm_tree_options choice;
-  FMM_TRY(fmm_choose_tree(plan, order, precisions, p->n_sources, p->sources, p->n_targets, p->targets, &choice, &s->kept_choice));
+  FMM_TRY(fmm_choose_tree(plan, order, precisions, p, &choice, &s->kept_choice));
   end_part(s, FMM_PART_CHOICE, t);
-  FMM_TRY(fmm_tree_build(&s->tree, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, &choice, plan->threads));
+  FMM_TRY(fmm_tree_build_within(&s->tree, &p->bounds, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, &choice, plan->threads));
   end_part(s, FMM_PART_TREE, t);
   FMM_TRY(fmm_lists_build(&s->lists, &s->tree, fmm_surface_size(order), FMM_LISTS_TO_SUM, plan->threads));
   end_part(s, FMM_PART_LISTS, t);
@@ -238,7 +236,7 @@ static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const point_set *p, i
 }
 
 /* Few points may need no far field, and then no order: first with one that is too low at worst, which makes a far field cheaper than it is. */
-static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const point_set *p, fmm_precision_sets *precisions, int *order, double *t) {
+static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *p, fmm_precision_sets *precisions, int *order, double *t) {
   fmm_order_search search;
   fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads);
   fmm_choose_precisions(&plan->options, plan->pair->info, search.cancels, search.steps, precisions);
@@ -257,13 +255,11 @@ static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const po
   return grow(s, plan, p, *order, precisions, t);
 }
 
-static fmm_status build(fmm_setup *s, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
-                        const double *targets) {
+static fmm_status build(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *points) {
   fmm_precision_sets precisions;
-  const point_set points = {n_sources, n_targets, sources, normals, targets};
   int order;
   double t = fmm_now_s();
-  FMM_TRY(grow_at_its_order(s, plan, &points, &precisions, &order, &t));
+  FMM_TRY(grow_at_its_order(s, plan, points, &precisions, &order, &t));
   FMM_TRY(scale_units(s, plan));
   if (s->far_field) FMM_TRY(take_operators(s, plan, order));
   end_part(s, FMM_PART_OPERATORS, &t);
@@ -289,14 +285,11 @@ static fmm_status check_schedule(const fmm_plan *plan) {
   return FMM_FAIL(FMM_ERR_DEVICE, "schedule %s cannot run without a GPU: %s; choose auto or cpu", fmm_schedule_name(kind), plan->machine.no_gpu);
 }
 
-fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
-                            int64_t n_targets, const double *targets) {
+fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, const fmm_point_rows *points) {
   fmm_setup *s = NULL;
   FMM_TRY(check_schedule(plan));
   FMM_TRY(FMM_ALLOCATE_ZERO(&s, 1, "the plan's set-up"));
-  fmm_plan_bind(plan, n_sources, n_targets);
-  fmm_status status = build(s, plan, n_sources, sources, normals, n_targets, targets);
-  fmm_binding_end(plan->binding);
+  const fmm_status status = build(s, plan, points);
   if (status != FMM_OK) fmm_setup_destroy(&s);
   else *setup = s;
   return status;

@@ -8,17 +8,23 @@
 #include "sort.h"
 #include "team_loop.h"
 
-enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, insertion_limit = 24, team_minimum = 1 << 13, part_minimum = 1 << 14, task_minimum = 1 << 12, large_minimum = 1 << 15 };
+enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, few = 16, team_minimum = 1 << 13, part_minimum = 1 << 14, task_minimum = 1 << 12, large_minimum = 1 << 15 };
 
 static int log2_floor(uint64_t v) { return 63 - __builtin_clzll(v); }
 
-static void insertion_sort(ITEM *a, int64_t n) {
-  for (int64_t i = 1; i < n; i++) {
-    ITEM item = a[i];
-    int64_t j = i;
-    for (; j > 0 && KEY_OF(a[j - 1]) > KEY_OF(item); j--) a[j] = a[j - 1];
-    a[j] = item;
+/* A few items, in their order, to another place: each goes where as many are before it as its key tells, which no branch has to guess. Equal keys stay in their order. */
+static void sort_few(const ITEM *from, ITEM *to, int n) {
+  int place[few];
+  for (int i = 0; i < n; i++) {
+    const uint64_t key = KEY_OF(from[i]);
+    int before = 0;
+    for (int j = 0; j < i; j++) {
+      const int is_before = KEY_OF(from[j]) <= key;
+      before += is_before, place[j] += !is_before;
+    }
+    place[i] = before;
   }
+  for (int i = 0; i < n; i++) to[place[i]] = from[i];
 }
 
 static uint64_t differing_bits(const ITEM *a, int64_t n) {
@@ -29,13 +35,17 @@ static uint64_t differing_bits(const ITEM *a, int64_t n) {
 
 /* Sorts n items that lie in `from`; they end in `to` when move is set, else in `from`. The other array is scratch. shared: parts may become tasks, which the caller's loop waits for. */
 static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move, int shared) {
-  uint64_t bits = n > insertion_limit ? differing_bits(from, n) : 0;
-  if (!bits) { /* few, or all equal */
-    if (n <= insertion_limit) insertion_sort(from, n);
+  if (n <= few) {
+    sort_few(from, to, (int)n);
+    if (!move) memcpy(from, to, (size_t)n * sizeof *to);
+    return;
+  }
+  const uint64_t bits = differing_bits(from, n);
+  if (!bits) { /* all equal */
     if (move) memcpy(to, from, (size_t)n * sizeof *to);
     return;
   }
-  int width = log2_floor((uint64_t)n) - 2;
+  int width = log2_floor((uint64_t)n) - 1;
   width = width > serial_bits_max ? serial_bits_max : width < serial_bits_min ? serial_bits_min : width;
   int top = log2_floor(bits) + 1, shift = top > width ? top - width : 0;
   uint64_t mask = ((uint64_t)1 << width) - 1;

@@ -4,11 +4,11 @@
 #include "points.h"
 #include "refine.h"
 
-typedef struct sets { int64_t n_sources, n_targets; const double *sources, *normals, *targets; } sets;
+typedef struct sets { const fmm_bounds *bounds; int64_t n_sources, n_targets; const double *sources, *normals, *targets; } sets;
 
 static fmm_status sort_sets(fmm_tree *t, const sets *s, uint64_t *keys[2], int threads) {
   fmm_frame frame;
-  FMM_TRY(fmm_frame_make(&frame, s->n_sources, s->sources, s->n_targets, s->targets, t->root_scale, threads));
+  fmm_frame_place(&frame, s->bounds, t->root_scale);
   t->scale = frame.scale, t->root_side = frame.side, t->coincident = frame.coincident;
   for (int a = 0; a < 3; a++) t->shift[a] = frame.shift[a], t->root_lo[a] = frame.lo[a];
   FMM_TRY(fmm_points_sort(&t->sources, &keys[0], &frame, s->n_sources, s->sources, s->normals, t->leaf_size, threads));
@@ -28,8 +28,16 @@ static fmm_status check_options(const fmm_tree_options *o, int64_t n_sources, in
 
 fmm_status fmm_tree_build(fmm_tree *tree, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                           const double *targets, const fmm_tree_options *options, int threads) {
+  fmm_bounds bounds;
   FMM_TRY(check_options(options, n_sources, n_targets, threads));
-  const sets s = {n_sources, n_targets, sources, normals, targets};
+  FMM_TRY(fmm_bounds_of(&bounds, n_sources, sources, n_targets, targets, threads));
+  return fmm_tree_build_within(tree, &bounds, n_sources, sources, normals, n_targets, targets, options, threads);
+}
+
+fmm_status fmm_tree_build_within(fmm_tree *tree, const fmm_bounds *bounds, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
+                                 const double *targets, const fmm_tree_options *options, int threads) {
+  FMM_TRY(check_options(options, n_sources, n_targets, threads));
+  const sets s = {bounds, n_sources, n_targets, sources, normals, targets};
   const int64_t most[2] = {options->leaf_size, options->leaf_size};
   fmm_tree made = {.leaf_size = options->leaf_size, .root_scale = options->root_scale, .same_points = !targets};
   uint64_t *keys[2] = {NULL, NULL};

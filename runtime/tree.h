@@ -60,6 +60,9 @@ typedef struct fmm_tree {
 
 enum { FMM_PARALLEL_MINIMUM = 1024 }; /* loops over fewer boxes or points are not worth waking a team */
 
+/* The smallest box around finite points: they are checked where it is made (points.h). */
+typedef struct fmm_bounds { double lo[3], hi[3]; } fmm_bounds;
+
 typedef struct fmm_tree_options { int leaf_size; double root_scale; } fmm_tree_options;
 
 /* Half the side of a box of this level, scaled coordinates. */
@@ -76,6 +79,9 @@ static inline unsigned fmm_children_with_points(const fmm_tree *tree, int32_t bo
  * threads. FMM_ERR_INPUT names the first row with a coordinate that is not finite. Release with fmm_tree_free. */
 fmm_status fmm_tree_build(fmm_tree *tree, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                           const double *targets, const fmm_tree_options *options, int threads);
+/* The same of points whose bounds are known (fmm_bounds_of). */
+fmm_status fmm_tree_build_within(fmm_tree *tree, const fmm_bounds *bounds, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
+                                 const double *targets, const fmm_tree_options *options, int threads);
 void fmm_tree_free(fmm_tree *tree);
 /* From the sources' coordinates; without them tree->filling. */
 fmm_filling fmm_filling_of_sources(const fmm_tree *tree);

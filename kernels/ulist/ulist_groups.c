@@ -26,10 +26,11 @@ static int32_t cut_groups(int32_t *begin, const fmm_tree *tree, const fmm_rows *
   return n;
 }
 
-static void find_mates(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, const int32_t *row_of_box, int32_t row) {
+/* Where targets are the sources, two leaves hold one another or neither the other (lists.h). */
+static void find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int32_t *row_of_box, int32_t row) {
   for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
-    int32_t other = row_of_box[u->entry[e]];
-    groups->mate[e] = other >= 0 && other != row && fmm_lists_find(u, tree, other, u->row[row]) >= 0 ? other : -1;
+    const int32_t other = row_of_box[u->entry[e]];
+    groups->mate[e] = other != row ? other : -1;
   }
 }
 
@@ -134,7 +135,7 @@ fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tre
   for (int32_t box = 0; box < tree->n_boxes; box++) row_of_box[box] = -1;
   for (int32_t row = 0; row < u->n_rows; row++) row_of_box[u->row[row]] = row;
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
-  for (int32_t row = 0; row < u->n_rows; row++) find_mates(groups, tree, u, row_of_box, row);
+  for (int32_t row = 0; row < u->n_rows; row++) find_mates(groups, u, row_of_box, row);
   FMM_CHECK(make_halos(groups, tree, u));
   FMM_CHECK(order_groups(groups, tree, u, threads));
 done:

@@ -203,43 +203,11 @@ static void a_failing_move_leaves_a_plan_without_points(void **state) {
   }
 }
 
-static void held_memory_serves_again(void **state) {
-  enum { BYTES = 5 << 20 };
-  const size_t before = fmm_memory_now();
-  char *a = NULL, *b = NULL, *small = NULL;
-  assert_ok(FMM_ALLOCATE(&a, BYTES, "a"));
-  fmm_memory_hold();
-  fmm_memory_hold();
-  char *first = a;
-  FMM_FREE(&a);
-  assert_int_equal(fmm_memory_now(), before); /* what is kept is nobody's */
-  assert_ok(FMM_ALLOCATE(&small, BYTES / 2, "too small for it"));
-  assert_ptr_not_equal(small, first);
-  fmm_memory_release();
-  assert_ok(FMM_ALLOCATE(&b, BYTES - 100000, "about as much")); /* still held by the other */
-  assert_ptr_equal(b, first);
-  assert_int_equal(fmm_memory_bytes(b), BYTES - 100000);
-  memset(b, 1, BYTES - 100000);
-  FMM_FREE(&b);
-  assert_ok(FMM_ALLOCATE(&a, BYTES, "all of it"));
-  assert_ptr_equal(a, first);
-  FMM_FREE(&a);
-  assert_ok(FMM_ALLOCATE(&b, BYTES - BYTES / 6, "less: the rest is the system's again"));
-  assert_ptr_equal(b, first);
-  FMM_FREE(&b);
-  assert_true(fmm_memory_give_back());
-  assert_false(fmm_memory_give_back());
-  fmm_memory_release();
-  FMM_FREE(&small);
-  assert_int_equal(fmm_memory_now(), before);
-}
-
 int main(void) {
   setenv("FMM_PROFILE", "", 1), setenv("XDG_STATE_HOME", "/nonexistent", 1); /* nominal rates, by which these points have trees of several leaves */
   assert_ok(fmm_generate_points("uniform", N, 3, points, 2));
   const struct CMUnitTest tests[] = {cmocka_unit_test(moved_points_keep_leaf_size_and_root_scale), cmocka_unit_test(points_of_another_kind_are_served_anew_in_the_next_step),
                                      cmocka_unit_test(a_choice_for_others_is_not_kept), cmocka_unit_test(points_that_move_onto_a_lattice_take_its_order), cmocka_unit_test(nothing_is_kept_that_the_options_name), cmocka_unit_test(adapting_spoils_no_comparison),
-                                     cmocka_unit_test(what_is_refused_moves_nothing), cmocka_unit_test(a_failing_move_leaves_a_plan_without_points),
-                                     cmocka_unit_test(held_memory_serves_again)};
+                                     cmocka_unit_test(what_is_refused_moves_nothing), cmocka_unit_test(a_failing_move_leaves_a_plan_without_points)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,63 @@
+/* Morton keys: three interleaved fields of 21 bits, x lowest (points.h). Of many rows they are made in blocks: coordinates into planes, then cells and their bits, many at once where the
+ * processor can. Everything is exact or rounded once an operation, so that every processor makes the same keys. */
+#include "points.h"
+
+enum { a_block = 256 };
+
+/* Each of 21 bits three places from the next. */
+static inline uint64_t spread(uint64_t v) {
+  v = (v | v << 32) & 0x1f00000000ffff;
+  v = (v | v << 16) & 0x1f0000ff0000ff;
+  v = (v | v << 8) & 0x100f00f00f00f00f;
+  v = (v | v << 4) & 0x10c30c30c30c30c3;
+  return (v | v << 2) & 0x1249249249249249;
+}
+
+uint64_t fmm_key_of(uint32_t i, uint32_t j, uint32_t k) { return spread(i) | spread(j) << 1 | spread(k) << 2; }
+
+uint64_t fmm_key_compact(uint64_t v) {
+  v &= 0x1249249249249249;
+  v = (v | v >> 2) & 0x10c30c30c30c30c3;
+  v = (v | v >> 4) & 0x100f00f00f00f00f;
+  v = (v | v >> 8) & 0x1f0000ff0000ff;
+  v = (v | v >> 16) & 0x1f00000000ffff;
+  return (v | v >> 32) & 0x1fffff;
+}
+
+typedef struct planes { double at[3][a_block]; } planes;
+
+static inline __attribute__((always_inline)) void keys_of_block(const fmm_frame *frame, int n, const planes *p, uint64_t *key) {
+  const fmm_frame f = *frame;
+  for (int i = 0; i < n; i++) {
+    uint64_t cell[3];
+    for (int a = 0; a < 3; a++) cell[a] = fmm_key_cell(fmm_frame_scaled(&f, p->at[a][i], a), f.lo[a], f.cells_per_unit);
+    key[i] = spread(cell[0]) | spread(cell[1]) << 1 | spread(cell[2]) << 2;
+  }
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void keys_avx2(const fmm_frame *f, int n, const planes *p, uint64_t *key) { keys_of_block(f, n, p, key); }
+static int has_avx2(void) { return __builtin_cpu_supports("avx2"); }
+#else
+static int has_avx2(void) { return 0; }
+#define keys_avx2 keys_of_block
+#endif
+
+static void keys_of(const fmm_frame *f, int n, const planes *p, uint64_t *key) {
+  if (f->coincident)
+    for (int i = 0; i < n; i++) key[i] = 0;
+  else if (has_avx2()) keys_avx2(f, n, p, key);
+  else keys_of_block(f, n, p, key);
+}
+
+void fmm_keys_of_rows(uint64_t *keys, const fmm_frame *frame, int64_t n, const double *rows, const uint64_t *row) {
+  planes p;
+  for (int64_t b = 0; b < n; b += a_block) {
+    const int some = n - b < a_block ? (int)(n - b) : a_block;
+    for (int i = 0; i < some; i++) {
+      const double *at = rows + 3 * (row ? (int64_t)row[b + i] : b + i);
+      for (int a = 0; a < 3; a++) p.at[a][i] = at[a];
+    }
+    keys_of(frame, some, &p, keys + b);
+  }
+}

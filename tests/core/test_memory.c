@@ -1,0 +1,128 @@
+/* What is freed while somebody holds serves again, joined and cut, and goes to the system afterwards; without a holder there is no pool. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "runtime/memory.h"
+#include "runtime/pool.h"
+#include "tests/test.h"
+
+enum { MB = 1 << 20, HEADER = FMM_ALIGNMENT };
+
+#ifdef __SANITIZE_ADDRESS__
+enum { POOLED = 0 };
+#else
+enum { POOLED = 1 };
+#endif
+
+static long long address_space(void) { /* pages of the process */
+  long long pages = -1;
+  FILE *f = fopen("/proc/self/statm", "r");
+  if (!f) return -1;
+  if (fscanf(f, "%lld", &pages) != 1) pages = -1;
+  fclose(f);
+  return pages;
+}
+
+static void held_memory_serves_again(void **state) {
+  const size_t before = fmm_memory_now();
+  char *whole = NULL, *a = NULL, *b = NULL;
+  if (!POOLED) skip();
+  fmm_memory_hold();
+  fmm_memory_hold();
+  assert_ok(FMM_ALLOCATE(&whole, 8 * MB - HEADER, "whole huge pages"));
+  memset(whole, 1, 8 * MB - HEADER);
+  char *const first = whole;
+  FMM_FREE(&whole);
+  assert_int_equal(fmm_memory_now(), before); /* what is kept is nobody's */
+  fmm_memory_release();
+  assert_ok(FMM_ALLOCATE(&a, 5 * MB - HEADER, "a part, still held by the other"));
+  assert_ok(FMM_ALLOCATE(&b, 3 * MB - HEADER, "the rest"));
+  assert_ptr_equal(a, first);
+  assert_ptr_equal(b, first + 5 * MB);
+  assert_int_equal(fmm_memory_bytes(b), 3 * MB - HEADER);
+  memset(a, 2, 5 * MB - HEADER), memset(b, 3, 3 * MB - HEADER);
+  FMM_FREE(&a);
+  FMM_FREE(&b);
+  assert_ok(FMM_ALLOCATE(&whole, 8 * MB - HEADER, "both"));
+  assert_ptr_equal(whole, first);
+  memset(whole, 4, 8 * MB - HEADER);
+  FMM_FREE(&whole);
+  assert_true(fmm_memory_give_back());
+  assert_false(fmm_memory_give_back());
+  fmm_memory_release();
+  assert_int_equal(fmm_memory_now(), before);
+}
+
+static void without_a_holder_or_for_little_there_is_no_pool(void **state) {
+  char *a = NULL;
+  assert_ok(FMM_ALLOCATE(&a, 5 * MB, "a"));
+  FMM_FREE(&a);
+  fmm_memory_hold();
+  assert_ok(FMM_ALLOCATE(&a, 1000, "a little"));
+  FMM_FREE(&a);
+  assert_false(fmm_memory_give_back());
+  fmm_memory_release();
+}
+
+/* Blocks of all sizes come and go, some outlive the holder, none overlaps another, and in the end the system has everything. */
+static void blocks_are_whole_whatever_comes_and_goes(void **state) {
+  enum { BLOCKS = 64, STEPS = 20000, MOST = 3 * MB };
+  static unsigned char *block[BLOCKS];
+  static size_t size[BLOCKS];
+  unsigned random = 1;
+  free(malloc(4 * MB)); /* the heap's own first steps */
+  const long long before = address_space();
+  for (int round = 0; round < 2; round++) {
+    fmm_memory_hold();
+    for (int step = 0; step < STEPS; step++) {
+      random = random * 1664525u + 1013904223u;
+      const int k = (int)(random >> 16) % BLOCKS;
+      if (block[k]) {
+        for (size_t i = 0; i < size[k]; i += size[k] / 7 + 1) assert_int_equal(block[k][i], (unsigned char)(k + 1));
+        assert_int_equal(block[k][size[k] - 1], (unsigned char)(k + 1));
+        FMM_FREE(&block[k]);
+      } else {
+        size[k] = 70000 + (size_t)random % (step % 3 ? MOST / 16 : MOST);
+        assert_ok(FMM_ALLOCATE(&block[k], size[k], "a block"));
+        assert_int_equal((size_t)block[k] % FMM_ALIGNMENT, 0);
+        for (size_t i = 0; i < size[k]; i += size[k] / 7 + 1) block[k][i] = (unsigned char)(k + 1);
+        block[k][size[k] - 1] = (unsigned char)(k + 1);
+      }
+      if (step % 1000 == 999) fmm_memory_give_back();
+    }
+    fmm_memory_release();
+    for (int k = round ? 0 : BLOCKS / 2; k < BLOCKS; k++) FMM_FREE(&block[k]); /* the others live on into the next round */
+  }
+  assert_int_equal(fmm_memory_now(), 0);
+  assert_false(fmm_memory_give_back());
+  if (POOLED && before > 0) assert_true(address_space() - before <= 2 * MB / 4096); /* whole huge pages are all the pool asks for */
+}
+
+/* Where address space ends, what is kept serves the rest of the process. */
+static void kept_memory_is_given_back_for_want_of_address_space(void **state) {
+  char *a = NULL, *b = NULL;
+  struct rlimit limit, less;
+  if (!POOLED) skip();
+  getrlimit(RLIMIT_AS, &limit);
+  fmm_memory_hold();
+  assert_ok(FMM_ALLOCATE(&a, 64 * MB, "a"));
+  FMM_FREE(&a);
+  assert_ok(FMM_ALLOCATE(&b, 80000, "a rest in the way")); /* of the 64 MB */
+  less = limit, less.rlim_cur = (rlim_t)(address_space() * 4096 + 30 * MB);
+  assert_int_equal(setrlimit(RLIMIT_AS, &less), 0);
+  const fmm_status status = FMM_ALLOCATE(&a, 80 * MB, "more than is left unless what is kept is given back");
+  setrlimit(RLIMIT_AS, &limit);
+  assert_ok(status);
+  memset(a, 1, 80 * MB);
+  FMM_FREE(&a);
+  FMM_FREE(&b);
+  fmm_memory_release();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(held_memory_serves_again), cmocka_unit_test(without_a_holder_or_for_little_there_is_no_pool),
+                                     cmocka_unit_test(blocks_are_whole_whatever_comes_and_goes), cmocka_unit_test(kept_memory_is_given_back_for_want_of_address_space)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
