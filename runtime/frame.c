@@ -19,7 +19,7 @@ static fmm_status first_bad_row(const char *what, int64_t n, const double *rows)
 
 typedef struct bounding { const double *rows; fmm_bounds b; int bad; } bounding;
 
-/* Four rows side by side, in vectors of two values. What is not finite times zero is no number, and stays none in a sum. */
+/* Four rows side by side, twelve values in vectors of two, of which those of lane k are of axis k % 3, as pieces begin with a row. What is not finite times zero is no number, and stays none in a sum. */
 enum { TWO = 2, VECTORS = 6, LANES = TWO * VECTORS };
 typedef double two __attribute__((vector_size(TWO * sizeof(double))));
 typedef int64_t mask __attribute__((vector_size(TWO * sizeof(int64_t))));

@@ -1,5 +1,6 @@
 /* Morton keys: three interleaved fields of 21 bits, x lowest (points.h). Of many rows they are made in blocks: coordinates into planes, then cells and their bits, many at once where the
  * processor can. Everything is exact or rounded once an operation, so that every processor makes the same keys. */
+#include "kernels/simd.h"
 #include "points.h"
 
 enum { a_block = 256 };
@@ -37,16 +38,14 @@ static inline __attribute__((always_inline)) void keys_of_block(const fmm_frame 
 
 #ifdef __x86_64__
 __attribute__((target("avx2"))) static void keys_avx2(const fmm_frame *f, int n, const planes *p, uint64_t *key) { keys_of_block(f, n, p, key); }
-static int has_avx2(void) { return __builtin_cpu_supports("avx2"); }
 #else
-static int has_avx2(void) { return 0; }
 #define keys_avx2 keys_of_block
 #endif
 
 static void keys_of(const fmm_frame *f, int n, const planes *p, uint64_t *key) {
   if (f->coincident)
     for (int i = 0; i < n; i++) key[i] = 0;
-  else if (has_avx2()) keys_avx2(f, n, p, key);
+  else if (fmm_simd_level() >= FMM_SIMD_AVX2) keys_avx2(f, n, p, key);
   else keys_of_block(f, n, p, key);
 }
 

@@ -21,8 +21,8 @@ void fmm_free_bytes(void *pointer);
     *(pointer) = NULL;                \
   } while (0)
 
-/* Between these, large blocks that are freed are kept for who asks for about as much next, in any thread: the system clears every page that it gives, which takes longer than most
- * uses. Calls count, also of several threads; when the last has released, nothing is kept any more. */
+/* Between these, blocks of 64 kB and more, in any thread, come from a pool and go back there when they are freed, then or later (pool.h). Calls count, also of several threads; when the last has released, all that is
+ * free goes to the system but for parts of pages. */
 void fmm_memory_hold(void);
 void fmm_memory_release(void);
 /* What is kept now goes to the system, as when it has no more memory for others; nonzero if there was any. */

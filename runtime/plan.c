@@ -98,10 +98,7 @@ fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *p) {
 
 fmm_status fmm_plan_replace_points(fmm_plan *plan, const fmm_point_rows *points, double begin) {
   fmm_setup *setup = NULL;
-  fmm_memory_hold(); /* one step's memory serves the next */
-  const fmm_status status = fmm_setup_create(&setup, plan, points);
-  fmm_memory_release();
-  FMM_TRY(status);
+  FMM_TRY(fmm_setup_create(&setup, plan, points));
   fmm_setup_destroy(&plan->setup);
   plan->setup = setup;
   fmm_trace_clear(&plan->trace);

@@ -1,4 +1,4 @@
-/* Memory of the system in whole huge pages, cut and joined: where memory.c takes blocks from while somebody holds (memory.h). The system clears every page that it gives, and a page that nobody
+/* Memory of the system in multiples of 2 MB, cut and joined: where memory.c takes blocks from while somebody holds (memory.h). The system clears every page that it gives, and a page that nobody
  * had for a while may have to come from the host of a virtual machine: that takes longer than most uses, so what one step frees serves the next. */
 #ifndef FMM_POOL_H
 #define FMM_POOL_H
@@ -6,11 +6,11 @@
 
 /* Sizes are multiples of FMM_ALIGNMENT, as places are. NULL: the system has none. */
 void *fmm_pool_take(size_t bytes);
-/* Back to the pool; its whole huge pages to the system unless somebody holds. */
+/* Back to the pool; whole pages of 2 MB to the system unless somebody holds. */
 void fmm_pool_put(void *block, size_t bytes);
 void fmm_pool_hold(void);
 void fmm_pool_release(void);
 int fmm_pool_is_held(void);
-/* Whole huge pages that are free go to the system; nonzero if there were any. */
+/* Whole pages that are free go to the system; nonzero if there were any. */
 int fmm_pool_give_back(void);
 #endif

@@ -285,11 +285,16 @@ static fmm_status check_schedule(const fmm_plan *plan) {
   return FMM_FAIL(FMM_ERR_DEVICE, "schedule %s cannot run without a GPU: %s; choose auto or cpu", fmm_schedule_name(kind), plan->machine.no_gpu);
 }
 
+enum { HOLD_MINIMUM = 1 << 16 };
+
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, const fmm_point_rows *points) {
   fmm_setup *s = NULL;
   FMM_TRY(check_schedule(plan));
   FMM_TRY(FMM_ALLOCATE_ZERO(&s, 1, "the plan's set-up"));
+  const int holds = points->n_sources + points->n_targets >= HOLD_MINIMUM; /* one step's memory serves the next; what small plans would leave of pages is much of theirs */
+  if (holds) fmm_memory_hold();
   const fmm_status status = build(s, plan, points);
+  if (holds) fmm_memory_release();
   if (status != FMM_OK) fmm_setup_destroy(&s);
   else *setup = s;
   return status;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runtime/memory.h"
 #include "runtime/pool.h"
@@ -125,8 +127,54 @@ static void kept_memory_is_given_back_for_want_of_address_space(void **state) {
   fmm_memory_release();
 }
 
+/* A child has one thread, which holds nothing, whoever held in its parent: what is free there is the system's, and what comes and goes does so. */
+static void a_child_holds_nothing(void **state) {
+  char *a = NULL, *b = NULL;
+  int result;
+  if (!is_pooled()) skip();
+  fmm_memory_hold();
+  assert_ok(FMM_ALLOCATE(&a, 8 * MB - HEADER, "kept in the parent"));
+  assert_ok(FMM_ALLOCATE(&b, 4 * MB, "alive in both"));
+  FMM_FREE(&a);
+  const pid_t child = fork();
+  if (!child) {
+    int faults = fmm_pool_is_held() != 0;
+    faults |= (fmm_memory_give_back() != 0) << 1;
+    FMM_FREE(&b);
+    faults |= (fmm_memory_give_back() != 0) << 2;
+    fmm_memory_release(); /* as who held would */
+    fmm_memory_hold();
+    faults |= (FMM_ALLOCATE(&a, 8 * MB, "anew") != FMM_OK) << 3 | !fmm_pool_is_held() << 4;
+    FMM_FREE(&a);
+    fmm_memory_release();
+    faults |= (fmm_memory_give_back() != 0) << 5;
+    _exit(faults);
+  }
+  assert_true(child > 0 && waitpid(child, &result, 0) == child && WIFEXITED(result));
+  assert_int_equal(WEXITSTATUS(result), 0);
+  assert_true(fmm_memory_give_back()); /* the parent's own is still there */
+  FMM_FREE(&b);
+  fmm_memory_release();
+}
+
+/* Thousands of rests, as of plans that live on, are joined in whatever order the blocks between them go. */
+static void many_rests_are_joined(void **state) {
+  enum { MANY = 20000, BYTES = 70000 };
+  static char *block[MANY];
+  if (!is_pooled()) skip();
+  fmm_memory_hold();
+  for (int k = 0; k < MANY; k++) assert_ok(FMM_ALLOCATE(&block[k], BYTES, "a block"));
+  for (int k = 1; k < MANY; k += 2) FMM_FREE(&block[k]); /* every other one is a rest now */
+  fmm_memory_release();
+  const long long before = address_space();
+  for (int k = 0; k < MANY; k += 2) FMM_FREE(&block[(k / 2 * 7919 % (MANY / 2)) * 2]);
+  assert_false(fmm_memory_give_back());
+  if (before > 0) assert_true(before - address_space() >= (long long)MANY * BYTES / 4096 - 2 * MB / 4096);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(held_memory_serves_again), cmocka_unit_test(without_a_holder_or_for_little_there_is_no_pool),
-                                     cmocka_unit_test(blocks_are_whole_whatever_comes_and_goes), cmocka_unit_test(kept_memory_is_given_back_for_want_of_address_space)};
+                                     cmocka_unit_test(blocks_are_whole_whatever_comes_and_goes), cmocka_unit_test(kept_memory_is_given_back_for_want_of_address_space),
+                                     cmocka_unit_test(a_child_holds_nothing), cmocka_unit_test(many_rests_are_joined)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
