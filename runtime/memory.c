@@ -1,5 +1,5 @@
 /* Host allocation behind one seam. A 64-byte header before each block keeps its size for the accounting. Large blocks ask for
- * huge pages, which halves the page faults of first touch; but while somebody holds, all but small ones come from the pool (pool.h), which does not. */
+ * huge pages, which halves the page faults of first touch. While somebody holds, all but small ones come from the pool (pool.h). */
 #include "memory.h"
 
 #include <stdatomic.h>

@@ -42,20 +42,14 @@ static range *merge(range *before, range *others) {
   return others->low = merge(before, others->low), add_up(others), others;
 }
 
-static range *take_last(range **of) {
+enum { LOWEST = 0, HIGHEST = 1 };
+static range *take_end(range **of, int end) {
   range *r = *of;
   if (!r) return NULL;
-  if (!r->high) return *of = r->low, r;
-  range *last = take_last(&r->high);
-  return add_up(r), last;
-}
-
-static range *take_first(range **of) {
-  range *r = *of;
-  if (!r) return NULL;
-  if (!r->low) return *of = r->high, r;
-  range *first = take_first(&r->low);
-  return add_up(r), first;
+  range **next = end == HIGHEST ? &r->high : &r->low;
+  if (!*next) return *of = end == HIGHEST ? r->low : r->high, r;
+  range *found = take_end(next, end);
+  return add_up(r), found;
 }
 
 /* The lowest of at least so many bytes. */
@@ -79,7 +73,7 @@ static void insert(char *begin, size_t bytes) {
 static range *join(char *begin, size_t bytes) {
   range *before, *behind, *last, *first;
   split(ranges, begin, &before, &behind);
-  last = take_last(&before), first = take_first(&behind);
+  last = take_end(&before, HIGHEST), first = take_end(&behind, LOWEST);
   ranges = merge(before, behind);
   if (last && end_of(last) == begin) begin = (char *)last, bytes += last->bytes;
   else if (last) insert((char *)last, last->bytes);
