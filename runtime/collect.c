@@ -13,33 +13,27 @@ static void emit(fmm_emitter *e, int32_t box, int direction) {
 static int64_t n_sources(const fmm_tree *t, int32_t b) { return t->source_end[b] - t->source_begin[b]; }
 static int64_t n_targets(const fmm_tree *t, int32_t b) { return t->target_end[b] - t->target_begin[b]; }
 
-/* The leaves with sources among a box's neighbours, each once, and for each the directions where it lies, one bit each; returns how many. Only
- * coarser ones can fill several places. */
-static int near_leaves(const fmm_lister *l, int32_t b, int32_t leaf[27], uint32_t places[27]) {
-  const int32_t *near = l->near + 27 * (int64_t)b, own_level = l->tree->level_begin[l->tree->level[b]];
-  int n = 0, coarser[27], n_coarser = 0;
-  for (uint32_t left = l->around[b].leaves; left; left &= left - 1) {
-    const int k = __builtin_ctz(left), c = near[k];
-    int at = n;
-    for (int j = 0; c < own_level && j < n_coarser; j++)
-      if (leaf[coarser[j]] == c) at = coarser[j];
-    if (at == n) {
-      if (c < own_level) coarser[n_coarser++] = n;
-      leaf[n] = c, places[n++] = 0;
-    }
-    places[at] |= (uint32_t)1 << k;
-  }
-  return n;
-}
-
-/* Every X pair of box b, the ones cheaper directly too: leaves near the parent but not near b. */
+/* Every X pair of box b, the ones cheaper directly too: leaves near the parent but not near b. Only leaves coarser than the parent can fill several places. */
 static void all_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
-  int32_t parent = l->tree->parent[b], leaf[27];
-  uint32_t places[27];
+  const fmm_tree *t = l->tree;
+  const int32_t parent = t->parent[b];
   if (parent < 0 || !l->around[parent].leaves) return;
-  int n = near_leaves(l, parent, leaf, places);
-  for (int i = 0; i < n; i++)
-    if (!(places[i] & l->touching[l->tree->octant[b]])) emit(e, leaf[i], 0);
+  const int32_t *near = l->near + 27 * (int64_t)parent, own_level = t->level_begin[t->level[parent]];
+  const uint32_t leaves = l->around[parent].leaves, touching = l->touching[t->octant[b]];
+  int32_t coarser[27]; /* that touch b or are known */
+  int n = 0;
+  for (uint32_t left = leaves & touching; left; left &= left - 1) {
+    const int32_t c = near[__builtin_ctz(left)];
+    if (c < own_level) coarser[n++] = c;
+  }
+  for (uint32_t left = leaves & ~touching; left; left &= left - 1) {
+    const int32_t c = near[__builtin_ctz(left)];
+    int known = 0;
+    for (int i = 0; c < own_level && i < n; i++) known |= coarser[i] == c;
+    if (known) continue;
+    if (c < own_level) coarser[n++] = c;
+    emit(e, c, 0);
+  }
 }
 
 /* Walks the boxes below one finer neighbour of a leaf, without recursion (depth is at most that of the tree, eight children each; boxes that do
@@ -65,29 +59,48 @@ static void walk_below(const fmm_lister *l, int32_t neighbour, unsigned facing, 
   }
 }
 
-/* The same below all neighbours of leaf b; only those of its own level have children (the neighbour table holds none finer). */
-static void walk_finer(const fmm_lister *l, int32_t b, fmm_emitter *u, fmm_emitter *w) {
-  const int32_t *near = l->near + 27 * (int64_t)b;
-  for (uint32_t left = l->around[b].parents; left; left &= left - 1) {
-    const int k = __builtin_ctz(left);
-    walk_below(l, near[k], l->facing[k], u, w);
+/* Of one of a leaf's parent's neighbours with children, those of these that are the leaf's neighbours: leaves, and what is below the others. */
+static void collect_children(const fmm_lister *l, int32_t own_cluster, const fmm_children *c, const fmm_reach *r, fmm_emitter *u, fmm_emitter *w) {
+  unsigned leaves = r->octants & c->leaves;
+  if (own_cluster < 0 && u->n + 8 <= u->most) { /* nearly always */
+    int32_t *to = u->entry + u->n;
+    for (; leaves; leaves &= leaves - 1) *to++ = fmm_child_in(c, __builtin_ctz(leaves));
+    u->n = to - u->entry;
+  }
+  for (; leaves; leaves &= leaves - 1) {
+    const int32_t child = fmm_child_in(c, __builtin_ctz(leaves));
+    if (own_cluster < 0 || own_cluster != l->tree->cluster[child]) emit(u, child, 0);
+  }
+  for (unsigned left = r->octants & c->parents; left; left &= left - 1) {
+    const int octant = __builtin_ctz(left);
+    walk_below(l, fmm_child_in(c, octant), l->facing[r->direction_of[octant]], u, w);
   }
 }
 
-void fmm_collect_u(const fmm_lister *l, int32_t b, fmm_emitter *e) {
+/* U and W of a leaf: its neighbours are looked up from those of its parent, and kept nowhere. */
+void fmm_collect_near(const fmm_lister *l, int32_t b, fmm_emitter *e) {
   const fmm_tree *t = l->tree;
+  const int32_t parent = t->parent[b];
+  int32_t coarser[8];
+  int n_coarser = 0;
   if (t->coincident || !n_targets(t, b)) return;
-  int32_t leaf[27];
-  uint32_t places[27];
-  int n = near_leaves(l, b, leaf, places);
-  for (int i = 0; i < n; i++)
-    if (t->cluster[b] < 0 || t->cluster[b] != t->cluster[leaf[i]]) emit(e, leaf[i], 0);
-  walk_finer(l, b, e, NULL);
-  for (int32_t a = b; a >= 0 && n_targets(t, a) <= l->direct_threshold; a = t->parent[a]) all_x(l, a, e);
-}
-
-void fmm_collect_w(const fmm_lister *l, int32_t b, fmm_emitter *e) {
-  if (n_targets(l->tree, b)) walk_finer(l, b, NULL, e);
+  if (parent < 0 && l->children[b].is_leaf && t->cluster[b] < 0) emit(&e[0], b, 0);
+  for (int half = 0; half < 8 && parent >= 0; half++) {
+    const fmm_reach *r = &l->reach[t->octant[b]][half];
+    const int32_t n = l->near[27 * (int64_t)parent + r->from];
+    if (n < 0) continue;
+    const fmm_children *c = &l->children[n];
+    if (c->there) {
+      collect_children(l, t->cluster[b], c, r, &e[0], &e[1]);
+      continue;
+    }
+    int known = !c->is_leaf || (t->cluster[b] >= 0 && t->cluster[b] == t->cluster[n]);
+    for (int k = 0; k < n_coarser; k++) known |= coarser[k] == n;
+    if (known) continue;
+    coarser[n_coarser++] = n;
+    emit(&e[0], n, 0);
+  }
+  for (int32_t a = b; a >= 0 && n_targets(t, a) <= l->direct_threshold; a = t->parent[a]) all_x(l, a, &e[0]);
 }
 
 void fmm_collect_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
@@ -96,14 +109,11 @@ void fmm_collect_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
 
 void fmm_collect_v(const fmm_lister *l, int32_t b, fmm_emitter *e) {
   const int32_t *near = l->near + 27 * (int64_t)b;
-  const unsigned targets = l->children[b].targets;
+  const uint64_t targets = fmm_octant_bytes(l->children[b].targets);
   if (!targets) return;
   for (uint32_t left = l->around[b].parents & ~((uint32_t)1 << 13); left; left &= left - 1) {
     const int k = __builtin_ctz(left);
     const int32_t q = near[k];
-    unsigned any = 0;
-    for (int t = 0; t < 8; t++)
-      if (targets >> t & 1) any |= l->far[k][t] & l->children[q].sources;
-    if (any) emit(e, q, k);
+    if (l->far[k] & targets & l->children[q].sources * (uint64_t)0x0101010101010101) emit(e, q, k);
   }
 }

@@ -2,6 +2,7 @@
  * The formulas stand beside the kernels they price, as the planner's costs do in FFTW. */
 #include "counts.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "jobs.h"
@@ -50,8 +51,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .n_sources = tree->sources.n,
                   .n_targets = tree->targets.n,
                   .n_leaves = tree->n_leaves,
-                  .n_boxes = tree->n_boxes,
-                  .v_pairs = lists->v_pairs};
+                  .n_boxes = tree->n_boxes};
   formula formulas[FMM_N_WORKS];
   fmm_job jobs[FMM_N_WORKS];
   int n = what->no_gpu ? (int)FMM_N_PHASES : (int)FMM_N_WORKS;
@@ -61,6 +61,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
   }
   FMM_TRY(fmm_jobs_run(jobs, n, threads));
   fmm_counts_add_up(&c);
+  c.v_pairs = llround(c.total[FMM_PHASE_VLIST].pairs);
   if (!what->no_gpu && what->tolerance > 0) FMM_TRY(fmm_tight_share(tree, &lists->u, what->all_targets ? what->all_targets : tree->targets.n, what->tolerance, &c.tight_share));
   *counts = c;
   return FMM_OK;

@@ -4,10 +4,10 @@
 
 #include "team_loop.h"
 
-static void make_far_masks(fmm_lister *l) {
-  for (int direction = 0; direction < 27; direction++)
-    for (int t = 0; t < 8; t++) {
-      l->far[direction][t] = 0;
+void fmm_lists_far(uint64_t far[27]) {
+  for (int direction = 0; direction < 27; direction++) {
+    far[direction] = 0;
+    for (int t = 0; t < 8; t++)
       for (int s = 0; s < 8; s++) {
         const int d[3] = {direction % 3 - 1, direction / 3 % 3 - 1, direction / 9 - 1};
         int is_far = 0;
@@ -15,9 +15,9 @@ static void make_far_masks(fmm_lister *l) {
           int offset = 2 * d[a] + (s >> a & 1) - (t >> a & 1);
           is_far |= offset < -1 || offset > 1;
         }
-        l->far[direction][t] |= (uint8_t)(is_far << s);
+        far[direction] |= (uint64_t)is_far << (8 * t + s);
       }
-    }
+  }
 }
 
 /* Towards the box on an axis: from below it the upper half, from above the lower, beside it both. */
@@ -68,7 +68,9 @@ static void make_reach(fmm_reach *reach, const int o[3], const int half[3]) {
       for (int x = first[0]; x <= last[0]; x++) {
         const int k = (x - o[0] + 1) + 3 * (y - o[1] + 1) + 9 * (z - o[2] + 1);
         reach->direction[reach->n] = (uint8_t)k, reach->directions |= (uint32_t)1 << k;
-        reach->octant[reach->n++] = (uint8_t)((x & 1) | (y & 1) << 1 | (z & 1) << 2);
+        const int octant = (x & 1) | (y & 1) << 1 | (z & 1) << 2;
+        reach->octants |= (uint8_t)(1u << octant), reach->direction_of[octant] = (uint8_t)k;
+        reach->octant[reach->n++] = (uint8_t)octant;
       }
 }
 
@@ -88,7 +90,7 @@ static fmm_around enter_neighbours(const fmm_lister *l, int32_t *near, int32_t n
   }
   for (int i = 0; i < r->n; i++) {
     const int k = r->direction[i], child = r->octant[i];
-    near[k] = c->there >> child & 1 ? c->first + (int32_t)(c->place >> 4 * child & 15) : -1;
+    near[k] = c->there >> child & 1 ? fmm_child_in(c, child) : -1;
     around.leaves |= (uint32_t)(c->leaves >> child & 1) << k, around.parents |= (uint32_t)(c->parents >> child & 1) << k;
   }
   return around;
@@ -122,7 +124,8 @@ typedef struct level_boxes { fmm_lister *lister; int32_t first; } level_boxes;
 
 static void find_neighbours_of_piece(void *context, int64_t begin, int64_t end) {
   const level_boxes *l = context;
-  for (int64_t i = begin; i < end; i++) find_neighbours(l->lister, l->first + (int32_t)i);
+  for (int64_t i = begin; i < end; i++)
+    if (l->lister->children[l->first + i].there) find_neighbours(l->lister, l->first + (int32_t)i);
 }
 
 fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_threshold, int threads) {
@@ -132,7 +135,7 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
     fmm_lister_free(l);
     return status;
   }
-  make_far_masks(l);
+  fmm_lists_far(l->far);
   make_facing_masks(l);
   make_all_reaches(l);
   fmm_team_loop(tree->n_boxes, FMM_PARALLEL_MINIMUM, describe_piece, l, threads);

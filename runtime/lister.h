@@ -1,7 +1,7 @@
-/* Inside of the lister: the neighbour table every list is read from, and one collector a list.
+/* Inside of the lister: the neighbour table every list is read from, and the collectors.
  *
- * near[27 * b + (dx+1) + 3(dy+1) + 9(dz+1)] is the box of b's own level at that offset, or the coarser leaf that covers the place, or -1
- * where nothing is. A coarser leaf may fill several places. All lists are pulled from it, a target box at a time: no box writes
+ * near[27 * b + (dx+1) + 3(dy+1) + 9(dz+1)], b a box with children, is the box of b's own level at that offset, or the coarser leaf that covers the place, or -1
+ * where nothing is. Neighbours of leaves are found by those of their parents when they are asked for. A coarser leaf may fill several places. All lists are pulled from it, a target box at a time: no box writes
  * another's row, so rows are made in parallel and do not depend on the number of threads. */
 #ifndef FMM_LISTER_H
 #define FMM_LISTER_H
@@ -19,15 +19,15 @@ typedef struct fmm_children {
 typedef struct fmm_around { uint32_t leaves, parents; } fmm_around;
 
 /* Of the neighbours of a child in some octant, those that lie in one of its parent's neighbours: for each its direction from the child, and which of that box's octants it is. */
-typedef struct fmm_reach { uint8_t from /* direction of that box from the parent */, n, direction[8], octant[8]; uint32_t directions; } fmm_reach;
+typedef struct fmm_reach { uint8_t from /* direction of that box from the parent */, n, direction[8], octant[8], octants, direction_of[8] /* by octant */; uint32_t directions; } fmm_reach;
 
 typedef struct fmm_lister {
   const fmm_tree *tree;
   int64_t direct_threshold;
-  int32_t *near;                /* n_boxes x 27 */
+  int32_t *near;                /* n_boxes x 27, of leaves left as they are */
   fmm_children *children;       /* n_boxes */
-  fmm_around *around;           /* n_boxes */
-  uint8_t far[27][8];           /* [direction][octant of target child]: octants of source children that are not adjacent to it */
+  fmm_around *around;           /* n_boxes, likewise */
+  uint64_t far[27];             /* lists.h */
   fmm_reach reach[8][8];        /* [octant of a child][which of the eight boxes around it: half an axis, one bit each] */
   uint8_t facing[27];           /* [direction]: octants of the neighbour there, at any depth below it, that touch the box */
   uint32_t touching[8];         /* [octant of a child]: directions from its parent in which it lies at the parent's face, edge or corner */
@@ -36,14 +36,11 @@ typedef struct fmm_lister {
 /* Where a collector puts the first `most` entries of one row; n counts all of them. */
 typedef struct fmm_emitter { int32_t *entry; uint8_t *direction; int64_t most, n; } fmm_emitter;
 
-static inline int fmm_count_bits(unsigned octants) { /* of eight */
-  octants -= octants >> 1 & 0x55;
-  octants = (octants & 0x33) + (octants >> 2 & 0x33);
-  return (int)((octants + (octants >> 4)) & 15);
-}
+static inline int32_t fmm_child_in(const fmm_children *c, int octant) { return c->first + (int32_t)(c->place >> 4 * octant & 15); }
 
-typedef void fmm_collect(const fmm_lister *lister, int32_t box, fmm_emitter *emitter);
-fmm_collect fmm_collect_u, fmm_collect_v, fmm_collect_w, fmm_collect_x;
+/* Of one box the entries of one list, or of the first of two U's and of the second W's. */
+typedef void fmm_collect(const fmm_lister *lister, int32_t box, fmm_emitter *emitters);
+fmm_collect fmm_collect_near /* U, W */, fmm_collect_v, fmm_collect_x;
 
 fmm_status fmm_lister_make(fmm_lister *lister, const fmm_tree *tree, int64_t direct_threshold, int threads);
 void fmm_lister_free(fmm_lister *lister);

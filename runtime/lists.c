@@ -37,109 +37,118 @@ static void sort_by_sources(const int64_t *begin, int32_t *e, int64_t n) {
   }
 }
 
-/* What one list is made of. */
-typedef struct recipe {
-  fmm_collect *collect;
-  const int32_t *candidate; /* NULL: every box */
-  int32_t n_candidates;
-  int has_direction, sorts_sources, kept /* (without directions only) entries a candidate that there is room for while rows are counted; 0: rows are collected twice */;
-} recipe;
-
 /* A row in the making: its size, and where its entries are kept, or -1. */
 typedef struct made_row { int64_t n, kept; } made_row;
 
 /* A list in the making: the candidates' rows, then the rows of the list, `made` by then of those alone. */
-typedef struct making { const fmm_lister *lister; const recipe *recipe; made_row *made; int32_t *kept; fmm_rows *rows; } making;
+typedef struct making_list {
+  fmm_rows *rows;
+  int has_direction, sorts_sources, room; /* room: entries a candidate that are kept while rows are counted */
+  made_row *made;
+  int32_t *kept;
+  uint8_t *kept_direction;
+} making_list;
 
-static fmm_status allocate_rows(const making *m) {
-  const recipe *r = m->recipe;
-  fmm_rows *rows = m->rows;
+/* One or two lists that are collected together. */
+typedef struct making {
+  const fmm_lister *lister;
+  fmm_collect *collect;
+  const int32_t *candidate; /* NULL: every box */
+  int32_t n_candidates;
+  int n;
+  making_list list[2];
+} making;
+
+/* One of them. */
+typedef struct filling { const making *all; int which; } filling;
+
+static fmm_status allocate_rows(const making *m, const making_list *l) {
+  fmm_rows *rows = l->rows;
   rows->n_rows = 0, rows->n_entries = 0;
-  for (int32_t i = 0; i < r->n_candidates; i++) rows->n_rows += m->made[i].n > 0, rows->n_entries += m->made[i].n;
+  for (int32_t i = 0; i < m->n_candidates; i++) rows->n_rows += l->made[i].n > 0, rows->n_entries += l->made[i].n;
   FMM_TRY(FMM_ALLOCATE(&rows->row, rows->n_rows, "rows of a list"));
   FMM_TRY(FMM_ALLOCATE(&rows->offset, (int64_t)rows->n_rows + 1, "rows of a list"));
   FMM_TRY(FMM_ALLOCATE(&rows->entry, rows->n_entries, "entries of a list"));
-  if (r->has_direction) FMM_TRY(FMM_ALLOCATE(&rows->direction, rows->n_entries, "directions of a list"));
+  if (l->has_direction) FMM_TRY(FMM_ALLOCATE(&rows->direction, rows->n_entries, "directions of a list"));
   int64_t offset = 0;
   int32_t row = 0;
-  for (int32_t i = 0; i < r->n_candidates; i++)
-    if (m->made[i].n) {
-      m->made[row] = m->made[i];
-      rows->row[row] = r->candidate ? r->candidate[i] : i, rows->offset[row++] = offset, offset += m->made[i].n;
+  for (int32_t i = 0; i < m->n_candidates; i++)
+    if (l->made[i].n) {
+      l->made[row] = l->made[i];
+      rows->row[row] = m->candidate ? m->candidate[i] : i, rows->offset[row++] = offset, offset += l->made[i].n;
     }
   rows->offset[row] = offset;
   return FMM_OK;
 }
 
-/* A piece has room for `kept` entries a candidate, which its rows fill one after the other. */
+/* A piece has a list's room for each of its candidates, which its rows fill one after the other. */
 static void count_entries(void *context, int64_t begin, int64_t end) {
   const making *m = context;
-  const recipe *r = m->recipe;
-  int64_t at = begin * r->kept, room = end * r->kept;
+  int64_t at[2], last[2];
+  for (int k = 0; k < m->n; k++) at[k] = begin * m->list[k].room, last[k] = end * m->list[k].room;
   for (int64_t i = begin; i < end; i++) {
-    fmm_emitter e = {m->kept + at, NULL, room - at, 0};
-    r->collect(m->lister, r->candidate ? r->candidate[i] : (int32_t)i, &e);
-    m->made[i] = (made_row){e.n, e.n <= room - at ? at : -1};
-    if (m->made[i].kept >= 0) at += e.n;
+    fmm_emitter e[2];
+    for (int k = 0; k < m->n; k++) {
+      const making_list *l = &m->list[k];
+      e[k] = (fmm_emitter){l->kept + at[k], l->has_direction ? l->kept_direction + at[k] : NULL, last[k] - at[k], 0};
+    }
+    m->collect(m->lister, m->candidate ? m->candidate[i] : (int32_t)i, e);
+    for (int k = 0; k < m->n; k++) {
+      const int fits = e[k].n <= last[k] - at[k];
+      m->list[k].made[i] = (made_row){e[k].n, fits ? at[k] : -1};
+      if (fits) at[k] += e[k].n;
+    }
   }
 }
 
 static void fill_rows(void *context, int64_t begin, int64_t end) {
-  const making *m = context;
-  const fmm_rows *rows = m->rows;
+  const filling *f = context;
+  const making *m = f->all;
+  const making_list *l = &m->list[f->which];
+  const fmm_rows *rows = l->rows;
   for (int64_t i = begin; i < end; i++) {
-    const int64_t at = rows->offset[i], n = m->made[i].n, kept = m->made[i].kept;
-    fmm_emitter e = {rows->entry + at, m->recipe->has_direction ? rows->direction + at : NULL, n, 0};
-    if (kept >= 0) memcpy(e.entry, m->kept + kept, (size_t)n * sizeof *e.entry);
-    else m->recipe->collect(m->lister, rows->row[i], &e);
-    if (m->recipe->sorts_sources) sort_by_sources(m->lister->tree->source_begin, e.entry, n);
+    const int64_t at = rows->offset[i], n = l->made[i].n, kept = l->made[i].kept;
+    fmm_emitter e[2] = {{.most = 0}, {.most = 0}}, *own = &e[f->which];
+    *own = (fmm_emitter){rows->entry + at, l->has_direction ? rows->direction + at : NULL, n, 0};
+    if (kept >= 0) {
+      memcpy(own->entry, l->kept + kept, (size_t)n * sizeof *own->entry);
+      if (own->direction) memcpy(own->direction, l->kept_direction + kept, (size_t)n);
+    } else m->collect(m->lister, rows->row[i], e);
+    if (l->sorts_sources) sort_by_sources(m->lister->tree->source_begin, own->entry, n);
   }
 }
 
-static fmm_status make_rows(const fmm_lister *l, const recipe *r, fmm_rows *rows, int threads) {
+static fmm_status make_rows(making *m, int threads) {
   enum { least = 128 }; /* candidates that are worth a piece of their own */
-  making m = {l, r, NULL, NULL, rows};
-  fmm_status status;
-  FMM_CHECK(FMM_ALLOCATE(&m.made, r->n_candidates, "sizes of rows"));
-  FMM_CHECK(FMM_ALLOCATE(&m.kept, (int64_t)r->n_candidates * r->kept, "entries of rows"));
-  fmm_team_loop_uneven(r->n_candidates, least, count_entries, &m, threads);
-  FMM_CHECK(allocate_rows(&m));
-  fmm_team_loop_uneven(rows->n_rows, least, fill_rows, &m, threads);
+  const int64_t n = m->n_candidates;
+  fmm_status status = FMM_OK;
+  for (int k = 0; k < m->n; k++) {
+    making_list *l = &m->list[k];
+    FMM_CHECK(FMM_ALLOCATE(&l->made, n, "sizes of rows"));
+    FMM_CHECK(FMM_ALLOCATE(&l->kept, n * l->room, "entries of rows"));
+    if (l->has_direction) FMM_CHECK(FMM_ALLOCATE(&l->kept_direction, n * l->room, "directions of rows"));
+  }
+  fmm_team_loop_uneven(n, least, count_entries, m, threads);
+  for (int k = 0; k < m->n; k++) {
+    FMM_CHECK(allocate_rows(m, &m->list[k]));
+    fmm_team_loop_uneven(m->list[k].rows->n_rows, least, fill_rows, &(filling){m, k}, threads);
+  }
 done:
-  FMM_FREE(&m.made);
-  FMM_FREE(&m.kept);
+  for (int k = 0; k < m->n; k++) {
+    FMM_FREE(&m->list[k].made);
+    FMM_FREE(&m->list[k].kept);
+    FMM_FREE(&m->list[k].kept_direction);
+  }
   return status;
-}
-
-typedef struct v_counting { const fmm_lister *lister; const fmm_rows *v; int64_t pairs; } v_counting;
-
-static void count_v_pairs(void *context, int64_t begin, int64_t end) {
-  v_counting *c = context;
-  const fmm_lister *l = c->lister;
-  const fmm_rows *v = c->v;
-  int64_t pairs = 0;
-  for (int64_t i = begin; i < end; i++)
-    for (int64_t j = v->offset[i]; j < v->offset[i + 1]; j++)
-      for (int t = 0; t < 8; t++)
-        if (l->children[v->row[i]].targets >> t & 1)
-          pairs += fmm_count_bits(l->far[v->direction[j]][t] & (unsigned)l->children[v->entry[j]].sources);
-  fmm_join_begin();
-  c->pairs += pairs;
-  fmm_join_end();
 }
 
 static fmm_status make_lists(fmm_lists *lists, const fmm_lister *l, fmm_lists_use use, int threads) {
   const fmm_tree *t = l->tree;
-  const recipe u = {fmm_collect_u, t->leaf, t->n_leaves, 0, use == FMM_LISTS_TO_SUM, 32}, v = {fmm_collect_v, NULL, t->n_boxes, 1, 0, 0},
-               w = {fmm_collect_w, t->leaf, t->n_leaves, 0, 0, 8}, x = {fmm_collect_x, NULL, t->n_boxes, 0, 0, 4};
-  FMM_TRY(make_rows(l, &u, &lists->u, threads));
-  FMM_TRY(make_rows(l, &v, &lists->v, threads));
-  FMM_TRY(make_rows(l, &w, &lists->w, threads));
-  FMM_TRY(make_rows(l, &x, &lists->x, threads));
-  v_counting c = {l, &lists->v, 0};
-  fmm_team_loop(lists->v.n_rows, FMM_PARALLEL_MINIMUM, count_v_pairs, &c, threads);
-  lists->v_pairs = c.pairs;
-  return FMM_OK;
+  making near = {l, fmm_collect_near, t->leaf, t->n_leaves, 2, {{.rows = &lists->u, .sorts_sources = use == FMM_LISTS_TO_SUM, .room = 32}, {.rows = &lists->w, .room = 8}}},
+         v = {l, fmm_collect_v, NULL, t->n_boxes, 1, {{.rows = &lists->v, .has_direction = 1, .room = 4}}}, x = {l, fmm_collect_x, NULL, t->n_boxes, 1, {{.rows = &lists->x, .room = 4}}};
+  FMM_TRY(make_rows(&near, threads));
+  FMM_TRY(make_rows(&v, threads));
+  return make_rows(&x, threads);
 }
 
 fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, fmm_lists_use use, int threads) {
@@ -151,6 +160,19 @@ fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direc
   if (status == FMM_OK) *lists = made;
   else fmm_lists_free(&made);
   return status;
+}
+
+int64_t fmm_lists_v_pairs(const fmm_lists *lists, const fmm_tree *t) {
+  const fmm_rows *v = &lists->v;
+  uint64_t far[27];
+  int64_t pairs = 0;
+  fmm_lists_far(far);
+  for (int32_t r = 0; r < v->n_rows; r++) {
+    const uint64_t targets = fmm_octant_bytes(fmm_children_with_points(t, v->row[r], t->target_begin, t->target_end));
+    for (int64_t e = v->offset[r]; e < v->offset[r + 1]; e++)
+      pairs += fmm_count_bits(far[v->direction[e]] & targets & fmm_children_with_points(t, v->entry[e], t->source_begin, t->source_end) * (uint64_t)0x0101010101010101);
+  }
+  return pairs;
 }
 
 static void free_rows(fmm_rows *r) {

@@ -27,7 +27,6 @@ typedef struct fmm_lists {
                  P, child of Q) that is not adjacent is one M2L. Only rows and entries with at least one such pair with targets and sources. */
   fmm_rows w; /* rows: leaves; entries: finer boxes not adjacent whose parent is adjacent: M2P */
   fmm_rows x; /* rows: boxes; entries: coarser leaves: P2L (dual of W) */
-  int64_t v_pairs; /* true M2L pairs behind v */
 } fmm_lists;
 
 typedef enum fmm_lists_use { FMM_LISTS_TO_SUM, FMM_LISTS_TO_COUNT /* U's entries in any order */ } fmm_lists_use;
@@ -36,5 +35,19 @@ fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direc
 void fmm_lists_free(fmm_lists *lists);
 size_t fmm_lists_bytes(const fmm_lists *lists);
 /* The entry of `box` in a row of U, or -1, of lists that were built FMM_LISTS_TO_SUM: entries ascend by their first source, and boxes that share it hold one another. */
+/* Of the pairs behind an entry of V: byte t of far[direction] has those octants of Q's children that are not adjacent to P's child t. */
+void fmm_lists_far(uint64_t far[27]);
+/* True M2L pairs behind v. */
+int64_t fmm_lists_v_pairs(const fmm_lists *lists, const fmm_tree *tree);
+/* A mask of octants as bytes: 255 in those whose octant is in it. */
+static inline uint64_t fmm_octant_bytes(unsigned octants) {
+  const uint64_t ones = 0x0101010101010101u, own_bit = octants * ones & 0x8040201008040201u;
+  return ((own_bit + 0x7f * ones) >> 7 & ones) * 0xff;
+}
+static inline int fmm_count_bits(uint64_t v) {
+  v -= v >> 1 & 0x5555555555555555u;
+  v = (v & 0x3333333333333333u) + (v >> 2 & 0x3333333333333333u);
+  return (int)(((v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
+}
 int64_t fmm_lists_find(const fmm_rows *u, const fmm_tree *tree, int32_t row, int32_t box);
 #endif

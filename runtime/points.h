@@ -35,6 +35,8 @@ void fmm_points_free(fmm_points *points);
 uint64_t fmm_key_of(uint32_t i, uint32_t j, uint32_t k); /* each below 2^21 */
 /* Keys of n rows: of those that `row` names, or, where it is NULL, of the first n. */
 void fmm_keys_of_rows(uint64_t *keys, const fmm_frame *frame, int64_t n, const double *rows, const uint64_t *row);
+/* The middles of keys' finest cells, in the caller's coordinates. */
+void fmm_rows_of_keys(double *rows, const fmm_frame *frame, int64_t n, const uint64_t *keys);
 uint64_t fmm_key_compact(uint64_t key); /* the x field; shift the key right by 1 or 2 for y and z */
 
 static inline double fmm_frame_scaled(const fmm_frame *f, double coordinate, int axis) { return (coordinate - f->shift[axis]) * f->scale + 0.0; /* no -0 */ }

@@ -1,5 +1,5 @@
-/* Evenly spaced points told from random ones (regular_points.h). Some points, evenly taken, bound how far the samples' neighbours are; tables along the three axes then tell of every
- * point which samples it may be near to: mostly none, whatever the density. Threads share out the points; what they found is joined at the end. */
+/* Evenly spaced points told from random ones (regular_points.h). Some points, evenly taken, bound how far the samples' neighbours are; tables along the three axes then tell of more of
+ * them, and with closer bounds of every point, which samples it may be near to: mostly none, whatever the density. Threads share out the points; what they found is joined at the end. */
 #include "regular_points.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "team_loop.h"
 
-enum { SAMPLES = 64 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 12, CELLS = 4096 };
+enum { SAMPLES = 64 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 12, MORE = 1 << 15, CELLS = 4096 };
 
 /* Between 0.50 of random points, whose mean over the samples varies by 0.02, and 0.65 of moved lattices, by 0.01. */
 static const double least_ratio = 0.58;
@@ -42,12 +42,17 @@ static void look(sample *s, const double *point) {
   if (square > 0 && square < s->square[NEIGHBOURS - 1]) insert(s, square, point);
 }
 
+/* No farther than now, but not found yet. */
+static void keep_bound(sample *s) {
+  for (int i = 0; i < NEIGHBOURS; i++) s->square[i] = s->reach * s->reach, s->place[i][0] = NAN;
+}
+
 static void bound(sample samples[SAMPLES], int64_t n, const double *points, int threads) {
   const int64_t some = n < SOME ? n : SOME;
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int k = 0; k < SAMPLES; k++) {
     for (int64_t i = 0; i < some; i++) look(&samples[k], points + 3 * (int64_t)(((double)i + 0.5) * (double)n / (double)some));
-    for (int i = 0; i < NEIGHBOURS; i++) samples[k].square[i] = samples[k].reach * samples[k].reach, samples[k].place[i][0] = NAN; /* not found yet, but not farther */
+    keep_bound(&samples[k]);
   }
 }
 
@@ -76,7 +81,8 @@ static void join(sample *to, const sample *from) {
     if (from->square[i] < to->square[NEIGHBOURS - 1]) insert(to, from->square[i], from->place[i]);
 }
 
-static void find_neighbours(sample samples[SAMPLES], int64_t n, const double *points, int threads) {
+/* Among every so many-th point. */
+static void find_neighbours(sample samples[SAMPLES], int64_t n, const double *points, int64_t every, int threads) {
   axis axes[3];
   for (int k = 0; k < 3; k++) make_axis(&axes[k], k, samples);
 #pragma omp parallel num_threads(threads)
@@ -85,7 +91,7 @@ static void find_neighbours(sample samples[SAMPLES], int64_t n, const double *po
     memcpy(own, samples, sizeof own);
 #pragma omp barrier
 #pragma omp for schedule(static) nowait
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i += every) {
       uint64_t near = axes[0].near[cell_of(&axes[0], points[3 * i])] & axes[1].near[cell_of(&axes[1], points[3 * i + 1])] & axes[2].near[cell_of(&axes[2], points[3 * i + 2])];
       for (; near; near &= near - 1) look(&own[__builtin_ctzll(near)], points + 3 * i);
     }
@@ -128,7 +134,11 @@ fmm_regularity fmm_points_regularity(int64_t n, const double *points, int thread
     for (int i = 0; i < NEIGHBOURS; i++) samples[k].square[i] = INFINITY;
   }
   bound(samples, n, points, threads);
-  find_neighbours(samples, n, points, threads);
+  if (n > 2 * MORE) {
+    find_neighbours(samples, n, points, n / MORE, threads);
+    for (int k = 0; k < SAMPLES; k++) keep_bound(&samples[k]);
+  }
+  find_neighbours(samples, n, points, 1, threads);
   for (int k = 0; k < SAMPLES; k++) {
     const double *square = samples[k].square;
     if (!isfinite(square[NEIGHBOURS - 1])) continue; /* fewer different places than that, or too far apart for squares */

@@ -2,6 +2,7 @@
 #include "sample.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "generate.h"
 #include "team_loop.h"
@@ -17,64 +18,47 @@ static int64_t row_of(const choice *c, uint64_t key, int64_t j) {
   return row < c->n ? row : c->n - 1;
 }
 
-static void take_row(fmm_sample_set *s, int64_t i, const double *rows, int64_t row) {
-  for (int a = 0; a < 3; a++) s->rows[3 * i + a] = rows[3 * row + a];
-}
+/* Points picked of a set as their keys, sorted, each with a random number below 1 of its own. */
+typedef struct picking { const choice *from; const fmm_frame *frame; uint64_t *key; float *rank; } picking;
 
-/* Rows picked of a set, in Morton order down to level 15, each with a random number below 1 of its own. order: a key's leading bits and below them which pick it is. */
-typedef struct picking { const choice *from; const fmm_frame *frame; uint64_t *order; double *rows; float *rank; } picking;
-enum { pick_bits = 19, left_out = 3 * FMM_KEY_LEVEL + pick_bits - 64 };
-_Static_assert(most_picked <= 1 << pick_bits && left_out > 0, "the number of a pick and what there is room for of its key in 64 bits");
-
-static int64_t picked_row(const picking *p, int64_t j) { return row_of(p->from, fmm_generate_key(1), j); }
-
-static void make_order(void *context, int64_t begin, int64_t end) {
+static void make_keys_of_picks(void *context, int64_t begin, int64_t end) {
   enum { some = 256 };
   const picking *p = context;
+  const uint64_t draw = fmm_generate_key(1);
   uint64_t row[some];
   for (int64_t b = begin; b < end; b += some) {
     const int64_t n = end - b < some ? end - b : some;
-    for (int64_t i = 0; i < n; i++) row[i] = (uint64_t)picked_row(p, b + i);
-    fmm_keys_of_rows(p->order + b, p->frame, n, p->from->rows, row);
-    for (int64_t i = 0; i < n; i++) p->order[b + i] = p->order[b + i] >> left_out << pick_bits | (uint64_t)(b + i);
+    for (int64_t i = 0; i < n; i++) row[i] = (uint64_t)row_of(p->from, draw, b + i);
+    fmm_keys_of_rows(p->key + b, p->frame, n, p->from->rows, row);
   }
 }
 
-static void gather_rows(void *context, int64_t begin, int64_t end) {
-  enum { ahead = 32, some = 256 }; /* rows lie anywhere in memory, one in four over two lines */
+static void make_ranks(void *context, int64_t begin, int64_t end) {
   const picking *p = context;
-  const uint64_t key = fmm_generate_key(2), mask = ((uint64_t)1 << pick_bits) - 1;
-  const double *row[some + ahead];
-  for (int64_t b = begin; b < end; b += some) {
-    const int64_t n = end - b < some ? end - b : some;
-    for (int64_t i = 0; i < n; i++) row[i] = p->from->rows + 3 * picked_row(p, (int64_t)(p->order[b + i] & mask));
-    for (int64_t i = 0; i < ahead; i++) row[n + i] = row[n - 1];
-    for (int64_t i = 0; i < n; i++) {
-      __builtin_prefetch(row[i + ahead]), __builtin_prefetch(row[i + ahead] + 2);
-      for (int a = 0; a < 3; a++) p->rows[3 * (b + i) + a] = row[i][a];
-      p->rank[b + i] = (float)fmm_generate_fraction(key, b + i);
-    }
-  }
+  const uint64_t draw = fmm_generate_key(2);
+  for (int64_t i = begin; i < end; i++) p->rank[i] = (float)fmm_generate_fraction(draw, i);
 }
 
-/* The rows' memory is the sort's scratch first: the system has to clear it. */
-static fmm_status pick_and_sort(const choice *c, const fmm_frame *frame, int threads, double **rows, float **rank) {
+static fmm_status pick_and_sort(const choice *c, const fmm_frame *frame, int threads, uint64_t **key, float **rank) {
   picking p = {.from = c, .frame = frame};
+  uint64_t *scratch = NULL;
   fmm_status status;
-  FMM_CHECK(FMM_ALLOCATE(&p.order, c->m, "picked points"));
-  FMM_CHECK(FMM_ALLOCATE(rows, 3 * c->m, "rows of picked points"));
+  FMM_CHECK(FMM_ALLOCATE(key, c->m, "keys of picked points"));
+  FMM_CHECK(FMM_ALLOCATE(&scratch, c->m, "scratch of the sort"));
+  p.key = *key;
+  fmm_team_loop(c->m, FMM_PARALLEL_MINIMUM, make_keys_of_picks, &p, threads);
+  FMM_CHECK(fmm_sort_keys(*key, scratch, c->m, threads));
+  FMM_FREE(&scratch); /* which serves again */
   FMM_CHECK(FMM_ALLOCATE(rank, c->m, "ranks of picked points"));
-  p.rows = *rows, p.rank = *rank;
-  fmm_team_loop(c->m, FMM_PARALLEL_MINIMUM, make_order, &p, threads);
-  FMM_CHECK(fmm_sort_keys(p.order, (uint64_t *)(void *)*rows, c->m, threads));
-  fmm_team_loop(c->m, FMM_PARALLEL_MINIMUM, gather_rows, &p, threads);
+  p.rank = *rank;
+  fmm_team_loop(c->m, FMM_PARALLEL_MINIMUM, make_ranks, &p, threads);
 done:
-  FMM_FREE(&p.order);
+  FMM_FREE(&scratch);
   return status;
 }
 
 /* A part of what was picked, those of low rank, in blocks: how many before each. Of these, if they are too many, evenly the middle one of each of equal parts. */
-typedef struct parting { const double *rows; const float *rank; int64_t n, of, *before; float part; double each; fmm_sample_set *sample; } parting; /* each: of so many one is taken */
+typedef struct parting { const fmm_frame *frame; const uint64_t *key; const float *rank; int64_t n, of, *before; float part; double each; fmm_sample_set *sample; } parting; /* each: of so many one is taken */
 
 static int64_t block_end(const parting *p, int64_t b) { return (b + 1) * a_block < p->n ? (b + 1) * a_block : p->n; }
 
@@ -102,19 +86,21 @@ static int64_t middle_of(const parting *p, int64_t i) { return (int64_t)(((doubl
 static void take_blocks(void *context, int64_t begin, int64_t end) {
   const parting *p = context;
   int low[a_block];
+  uint64_t key[a_block];
   for (int64_t b = begin; b < end; b++) {
     const int64_t first = p->before[b], after = first + list_low(p, b, low);
-    int64_t i = (int64_t)((double)first / p->each); /* near it */
+    int64_t i = (int64_t)((double)first / p->each), n = 0; /* near it */
     while (i > 0 && middle_of(p, i - 1) >= first) i--;
     while (middle_of(p, i) < first) i++;
-    for (int64_t j = middle_of(p, i); i < p->sample->n && j < after; j = middle_of(p, ++i)) take_row(p->sample, i, p->rows, b * a_block + low[j - first]);
+    for (int64_t j = middle_of(p, i); i + n < p->sample->n && j < after; j = middle_of(p, i + ++n)) key[n] = p->key[b * a_block + low[j - first]];
+    fmm_rows_of_keys(p->sample->rows + 3 * i, p->frame, n, key);
   }
 }
 
-/* Some m of the n picked. */
-static fmm_status take(fmm_sample_set *s, const double *rows, const float *rank, int64_t n, int64_t m, int threads) {
+/* Some m of the n picked, in the middle of their finest cells. */
+static fmm_status take(fmm_sample_set *s, const fmm_frame *frame, const uint64_t *key, const float *rank, int64_t n, int64_t m, int threads) {
   const int64_t blocks = (n + a_block - 1) / a_block;
-  parting p = {.rows = rows, .rank = rank, .n = n, .part = m < n ? (float)((double)m / (double)n) : 2, .sample = s};
+  parting p = {.frame = frame, .key = key, .rank = rank, .n = n, .part = m < n ? (float)((double)m / (double)n) : 2, .sample = s};
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE_ZERO(&p.before, blocks + 1, "blocks of picked points"));
   fmm_team_loop(blocks, 1, count_blocks, &p, threads);
@@ -135,13 +121,14 @@ static fmm_status take_all(fmm_sample_set *s, const choice *c, int threads) {
   s->n = c->m;
   FMM_TRY(FMM_ALLOCATE(&s->rows, 3 * s->n, "sample of the points"));
 #pragma omp parallel for num_threads(threads) schedule(static) if (s->n > FMM_PARALLEL_MINIMUM)
-  for (int64_t j = 0; j < s->n; j++) take_row(s, j, c->rows, row_of(c, key, j));
+  for (int64_t j = 0; j < s->n; j++) memcpy(s->rows + 3 * j, c->rows + 3 * row_of(c, key, j), 3 * sizeof *s->rows);
   return FMM_OK;
 }
 
 /* The first m of the named distribution. */
 static fmm_status take_named(fmm_sample_set *s, const fmm_origin *o, int64_t m) {
-  double *rows = NULL, *sorted = NULL;
+  double *rows = NULL;
+  uint64_t *key = NULL;
   float *rank = NULL;
   fmm_bounds bounds;
   fmm_frame frame;
@@ -153,12 +140,12 @@ static fmm_status take_named(fmm_sample_set *s, const fmm_origin *o, int64_t m) 
   else {
     FMM_CHECK(fmm_bounds_of(&bounds, m, rows, 0, NULL, o->threads));
     fmm_frame_place(&frame, &bounds, 1);
-    FMM_CHECK(pick_and_sort(&c, &frame, o->threads, &sorted, &rank));
-    FMM_CHECK(take(s, sorted, rank, m, m, o->threads));
+    FMM_CHECK(pick_and_sort(&c, &frame, o->threads, &key, &rank));
+    FMM_CHECK(take(s, &frame, key, rank, m, m, o->threads));
   }
 done:
   FMM_FREE(&rank);
-  FMM_FREE(&sorted);
+  FMM_FREE(&key);
   FMM_FREE(&rows);
   return status;
 }
@@ -168,7 +155,7 @@ fmm_status fmm_sample_pick(fmm_sample_picks *picks, const fmm_origin *o) {
   for (int set = 0; set < 2 - o->same_points && !o->distribution; set++) {
     const choice c = {o->rows[set], o->n[set], o->n[set] < most_picked ? o->n[set] : most_picked};
     if (c.n <= FMM_SAMPLE_MOST) continue;
-    FMM_TRY(pick_and_sort(&c, &o->frame, o->threads, &picks->rows[set], &picks->rank[set]));
+    FMM_TRY(pick_and_sort(&c, &o->frame, o->threads, &picks->key[set], &picks->rank[set]));
     picks->n[set] = c.m;
   }
   return FMM_OK;
@@ -176,7 +163,7 @@ fmm_status fmm_sample_pick(fmm_sample_picks *picks, const fmm_origin *o) {
 
 void fmm_sample_picks_free(fmm_sample_picks *picks) {
   for (int set = 0; set < 2; set++) {
-    FMM_FREE(&picks->rows[set]);
+    FMM_FREE(&picks->key[set]);
     FMM_FREE(&picks->rank[set]);
   }
 }
@@ -185,7 +172,7 @@ static fmm_status make_set(fmm_sample_set *s, const fmm_origin *o, int set, doub
   s->n_points = llround((double)o->n[set] / divisor);
   const int64_t m = s->n_points < most_picked ? s->n_points : most_picked;
   if (o->distribution) return take_named(s, o, m);
-  if (picks && picks->n[set]) return take(s, picks->rows[set], picks->rank[set], picks->n[set], m, o->threads);
+  if (picks && picks->n[set]) return take(s, &o->frame, picks->key[set], picks->rank[set], picks->n[set], m, o->threads);
   return take_all(s, &(choice){o->rows[set], o->n[set], m}, o->threads);
 }
 

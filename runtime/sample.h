@@ -19,11 +19,12 @@ typedef struct fmm_origin {
   int same_points, threads;
 } fmm_origin;
 
-/* Points of a set with more than FMM_SAMPLE_MOST, picked at random, in Morton order. A sample has those of low rank, so that smaller ones are of the points of larger ones. */
+/* Points of a set with more than FMM_SAMPLE_MOST, picked at random, as their sorted keys: the middles of their finest cells serve as well as themselves. A sample has those of low
+ * rank, so that smaller ones are of the points of larger ones. */
 typedef struct fmm_sample_picks {
   int64_t n[2];    /* of sources, targets; 0: all serve as they are */
-  double *rows[2]; /* n x 3 */
-  float *rank[2];  /* n, random below 1 */
+  uint64_t *key[2];
+  float *rank[2]; /* n, random below 1 */
 } fmm_sample_picks;
 
 typedef struct fmm_sample_set {

@@ -182,9 +182,11 @@ static fmm_status time_alone(bench *b) {
     total += t;
     printf("  %-6s %8.3f ms", phase_names[phase], 1e3 * t);
     if (phase == FMM_PHASE_ULIST) printf("  %.1f Gpair at %.0f Gpair/s", 1e-9 * u_pairs(b), 1e-9 * u_pairs(b) / t);
-    if (phase == FMM_PHASE_VLIST)
-      printf("  %lld pairs, %.2f TFLOP/s", (long long)b->lists.v_pairs,
-             1e-12 * 8 * (double)b->lists.v_pairs * b->operators->n_frequencies * pow(b->pair->info->equivalent_components, 2) * b->columns / t);
+    if (phase == FMM_PHASE_VLIST) {
+      const int64_t pairs = fmm_lists_v_pairs(&b->lists, &b->tree);
+      printf("  %lld pairs, %.2f TFLOP/s", (long long)pairs,
+             1e-12 * 8 * (double)pairs * b->operators->n_frequencies * pow(b->pair->info->equivalent_components, 2) * b->columns / t);
+    }
     printf("\n");
   }
   printf("  sum    %8.3f ms\n", 1e3 * total);

@@ -50,38 +50,32 @@ double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, 
   return fmin(3 * rows, 2 * n_parents) * (group_bytes(what, real_bytes) + channels * 8 * sizeof(double)) + threads * expanded * (sources * channels + 27 * components * components);
 }
 
-/* far[direction][t]: octants s of the neighbour in that direction that are not adjacent to octant t; d = 2 (Q - P) + s - t. */
-static void fill_far(unsigned char far[27][8]) {
-  for (int direction = 0; direction < 27; direction++)
-    for (int t = 0; t < 8; t++) {
-      far[direction][t] = 0;
-      for (int s = 0; s < 8; s++) {
-        int dx = 2 * (direction % 3 - 1) + (s & 1) - (t & 1), dy = 2 * (direction / 3 % 3 - 1) + (s >> 1 & 1) - (t >> 1 & 1);
-        int dz = 2 * (direction / 9 - 1) + (s >> 2) - (t >> 2);
-        if (dx < -1 || dx > 1 || dy < -1 || dy > 1 || dz < -1 || dz > 1) far[direction][t] |= (unsigned char)(1u << s);
-      }
-    }
-}
-
-typedef struct row_count { int64_t pairs; unsigned used_targets; } row_count;
+typedef struct row_count { int64_t pairs; uint64_t used_targets /* bytes, not 0 of children that are in a pair */; } row_count;
 typedef struct box_marks { uint8_t sources, targets /* octants of children that have some */, used /* octants of sources' children that are in a pair */; } box_marks;
 
+static uint8_t any_byte(uint64_t v) {
+  v |= v >> 32, v |= v >> 16;
+  return (uint8_t)(v | v >> 8);
+}
+
 /* One row: counts true pairs, marks the sources' octants that are used. */
-static row_count count_row(const fmm_rows *v, int32_t r, unsigned char far[27][8], box_marks *marks) {
+static row_count count_row(const fmm_rows *v, int32_t r, const uint64_t far[27], box_marks *marks) {
   row_count count = {0};
-  const unsigned targets = marks[v->row[r]].targets;
+  const uint64_t targets = fmm_octant_bytes(marks[v->row[r]].targets);
   for (int64_t e = v->offset[r]; e < v->offset[r + 1]; e++) {
     box_marks *source = &marks[v->entry[e]];
-    unsigned all = 0;
-    for (int t = 0; t < 8; t++) {
-      unsigned hit = targets >> t & 1 ? source->sources & far[v->direction[e]][t] : 0;
-      count.pairs += __builtin_popcount(hit);
-      all |= hit;
-      if (hit) count.used_targets |= 1u << t;
-    }
-    source->used |= (uint8_t)all;
+    const uint64_t hit = far[v->direction[e]] & targets & source->sources * (uint64_t)0x0101010101010101;
+    count.pairs += fmm_count_bits(hit);
+    count.used_targets |= hit;
+    source->used |= any_byte(hit);
   }
   return count;
+}
+
+static int count_bytes(uint64_t v) {
+  int n = 0;
+  for (int t = 0; t < 8; t++) n += (v >> 8 * t & 0xff) != 0;
+  return n;
 }
 
 static void add_boxes(const fmm_vlist_work *w, double n_boxes, double box_bytes, fmm_work *work) {
@@ -92,12 +86,14 @@ static void add_boxes(const fmm_vlist_work *w, double n_boxes, double box_bytes,
 fmm_status fmm_vlist_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
   fmm_vlist_work w = fmm_vlist_work_of(what);
   double box_bytes = 8 * fmm_count_unknowns(what) * what->n_columns;
-  unsigned char far[27][8];
+  uint64_t far[27];
   box_marks *marks;
-  fill_far(far);
+  fmm_lists_far(far);
   FMM_TRY(FMM_ALLOCATE(&marks, tree->n_boxes, "marks of V boxes"));
-  for (int32_t box = 0; box < tree->n_boxes; box++)
-    marks[box] = (box_marks){(uint8_t)fmm_children_with_points(tree, box, tree->source_begin, tree->source_end), (uint8_t)fmm_children_with_points(tree, box, tree->target_begin, tree->target_end), 0};
+  for (int32_t box = 0; box < tree->n_boxes; box++) {
+    const uint8_t sources = (uint8_t)fmm_children_with_points(tree, box, tree->source_begin, tree->source_end);
+    marks[box] = (box_marks){sources, tree->same_points ? sources : (uint8_t)fmm_children_with_points(tree, box, tree->target_begin, tree->target_end), 0};
+  }
   for (int32_t r = 0; r < lists->v.n_rows; r++) {
     fmm_work *work = &level[tree->level[lists->v.row[r]] + 1];
     row_count count = count_row(&lists->v, r, far, marks);
@@ -105,11 +101,11 @@ fmm_status fmm_vlist_cost(const fmm_tree *tree, const fmm_lists *lists, const fm
     work->pairs += (double)count.pairs;
     work->entries += entries;
     work->flops += entries * w.block_flops;
-    add_boxes(&w, __builtin_popcount(count.used_targets), box_bytes, work);
+    add_boxes(&w, count_bytes(count.used_targets), box_bytes, work);
   }
   for (int l = 0; l + 1 < tree->n_levels; l++)
     for (int32_t box = tree->level_begin[l]; box < tree->level_begin[l + 1]; box++)
-      if (marks[box].used) add_boxes(&w, __builtin_popcount(marks[box].used), box_bytes, &level[l + 1]);
+      if (marks[box].used) add_boxes(&w, fmm_count_bits(marks[box].used), box_bytes, &level[l + 1]);
   for (int l = 0; l < tree->n_levels; l++)
     if (level[l].entries > 0) level[l].bytes += w.operator_bytes;
   FMM_FREE(&marks);

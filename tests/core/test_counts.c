@@ -296,7 +296,7 @@ static void columns_components_and_gradients_enter_each_term(void **state) {
 static void boxes_without_sources_or_targets_count_nothing(void **state) {
   grid *g = make_grid();
   int64_t target_begin[BOXES] = {0}, target_end[BOXES] = {0};
-  g->tree.target_begin = target_begin, g->tree.target_end = target_end;
+  g->tree.target_begin = target_begin, g->tree.target_end = target_end, g->tree.same_points = 0;
   fmm_count_case what = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 1};
   fmm_counts c;
   assert_ok(fmm_count_work(&g->tree, &g->lists, &what, 1, &c));

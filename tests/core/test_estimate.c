@@ -183,6 +183,27 @@ static void hostile_points_do_not_make_estimates_explode(void **state) {
   free(s);
 }
 
+static void unit_of_length_does_not_matter(void **state) {
+  enum { n = 300000 };
+  double *s = malloc(n * 24), *other = malloc(n * 24);
+  fmm_count_case what = laplace();
+  fmm_counts c, d;
+  assert_ok(fmm_generate_points("ellipsoid", n, 1, s, 2));
+  for (int k = 0; k < 2; k++) {
+    fmm_estimate *e = NULL;
+    for (int i = 0; i < 3 * n; i++) other[i] = ldexp(s[i], k ? 1022 : -900);
+    assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
+    assert_ok(estimate(e, 32, 1.3, &what, &c));
+    fmm_estimate_destroy(&e);
+    assert_ok(fmm_estimate_create(&e, n, other, 0, NULL, 2));
+    assert_ok(estimate(e, 32, 1.3, &what, &d));
+    fmm_estimate_destroy(&e);
+    assert_memory_equal(&c, &d, sizeof c);
+  }
+  free(other);
+  free(s);
+}
+
 /* With several trees and samples of two sizes, on one thread and on three; the same estimate then gives what it would have given. */
 static void memory_that_fails_among_several_trees_leaks_nothing_and_spoils_nothing(void **state) {
   enum { n = 40000, m = 34000 };
@@ -237,7 +258,7 @@ int main(void) {
                                      cmocka_unit_test(thinned_estimates_are_near_the_counts),
                                      cmocka_unit_test(estimates_are_the_same_for_any_number_of_threads),
                                      cmocka_unit_test(estimates_at_once_are_those_one_by_one), cmocka_unit_test(estimates_after_others_are_those_made_first),
-                                     cmocka_unit_test(hostile_points_do_not_make_estimates_explode),
+                                     cmocka_unit_test(hostile_points_do_not_make_estimates_explode), cmocka_unit_test(unit_of_length_does_not_matter),
                                      cmocka_unit_test(memory_that_fails_among_several_trees_leaks_nothing_and_spoils_nothing),
                                      cmocka_unit_test(memory_that_fails_anywhere_leaks_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,11 @@
 /* The tree: structure on every kind of input, hostile ones included; same bits for any number of threads; no leak when memory fails. */
 #include "test.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/simd.h"
 #include "runtime/points.h"
 
 static uint64_t state_of_random = 1;
@@ -112,6 +114,43 @@ static void build_check_free(int64_t n, double *rows, int q) {
   fmm_tree_free(&t);
   assert_int_equal(fmm_memory_now(), before);
   free(rows);
+}
+
+static void middles_of_cells_have_their_keys(void **state) {
+  enum { n = 1000 };
+  static const double at[][2] = {{0, 1}, {-3, 1}, {1e8, 2}, {0, 1e100}, {0, 1e-100}, {0, 1e-308}, {0, 1.7e308}}; /* centre, width */
+  const double root_scales[] = {1, 1.3, 2};
+  uint64_t keys[n], again[n];
+  double middles[3 * n];
+  for (size_t k = 0; k < sizeof at / sizeof *at; k++)
+    for (int r = 0; r < 3; r++)
+      for (int simd = FMM_SIMD_PLAIN; simd < FMM_N_SIMD; simd++) {
+        double *rows = random_rows(n, at[k][0], at[k][1]);
+        fmm_bounds b;
+        fmm_frame f;
+        fmm_simd_cap((fmm_simd)simd);
+        assert_ok(fmm_bounds_of(&b, n, rows, 0, NULL, 1));
+        fmm_frame_place(&f, &b, root_scales[r]);
+        fmm_keys_of_rows(keys, &f, n, rows, NULL);
+        fmm_rows_of_keys(middles, &f, n, keys);
+        fmm_keys_of_rows(again, &f, n, middles, NULL);
+        assert_memory_equal(again, keys, sizeof keys);
+        for (int i = 0; i < 3 * n; i++) assert_true(fabs(middles[i] / at[k][1] - rows[i] / at[k][1]) <= root_scales[r] * 1.05 * 0x1p-22);
+        free(rows);
+      }
+  fmm_simd_cap(FMM_SIMD_AVX512);
+}
+
+static void outermost_cells_have_finite_middles(void **state) {
+  double rows[] = {-DBL_MAX, -DBL_MAX, -DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX}, middles[6];
+  uint64_t keys[2];
+  fmm_bounds b;
+  fmm_frame f;
+  assert_ok(fmm_bounds_of(&b, 2, rows, 0, NULL, 1));
+  fmm_frame_place(&f, &b, 1);
+  fmm_keys_of_rows(keys, &f, 2, rows, NULL);
+  fmm_rows_of_keys(middles, &f, 2, keys);
+  for (int i = 0; i < 6; i++) assert_true(isfinite(middles[i]) && fabs(middles[i] / DBL_MAX - (i < 3 ? -1 : 1)) < 1e-6);
 }
 
 static void trees_of_no_and_few_points_are_right(void **state) {
@@ -329,7 +368,7 @@ static void memory_that_fails_anywhere_leaks_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(trees_of_no_and_few_points_are_right),
+      cmocka_unit_test(middles_of_cells_have_their_keys), cmocka_unit_test(outermost_cells_have_finite_middles), cmocka_unit_test(trees_of_no_and_few_points_are_right),
       cmocka_unit_test(trees_of_random_points_are_right),
       cmocka_unit_test(collinear_and_coplanar_points_are_right),
       cmocka_unit_test(sources_and_targets_apart_share_one_tree),
