@@ -153,21 +153,27 @@ static const char *refusal_of(fmm_binding *b) {
 
 static int bind_to(const fmm_binding *b, char *masks, int t) { return sched_setaffinity(0, b->bytes, nth(b, masks, t)) == 0; }
 
+/* A barrier that lets others run: a thread that was just made may be on the core of the one that made it, which one that spins would keep from it for the rest of its time (4 ms were seen, twice in a first loop). */
+static void meet(atomic_int *there, int n) {
+  atomic_fetch_add(there, 1);
+  while (atomic_load(there) < n) sched_yield();
+}
+
 /* A calling thread that is not to be bound goes to its place too, and is free again when all are at theirs: left where it was, it would share the core of a thread that was bound there and
  * spins between loops, until the system moves it (4 to 72 ms were seen).
  * Every thread keeps its mask and, when all have the same, goes to its place. The team's threads exist before any of them moves, so none
  * inherits a place. Returns the refusal, or NULL; *moved: some thread may have been bound. */
 static const char *bind_team(fmm_binding *b, int bind_caller, int *moved) {
-  atomic_int team = 0, strangers = 0, failures = 0;
+  atomic_int team = 0, strangers = 0, failures = 0, told = 0, placed = 0;
 #pragma omp parallel num_threads(b->threads)
   {
-    int t = omp_get_thread_num();
+    const int t = omp_get_thread_num(), n = omp_get_num_threads();
     atomic_fetch_add(&team, 1);
     if (sched_getaffinity(0, b->bytes, nth(b, b->saved, t)) || !CPU_EQUAL_S(b->bytes, nth(b, b->saved, t), nth(b, b->mask, 0))) atomic_fetch_add(&strangers, 1);
-#pragma omp barrier
+    meet(&told, n);
     const int place = atomic_load(&team) == b->threads && !atomic_load(&strangers), bind = t || bind_caller;
     if (place && !bind_to(b, b->place, t) && bind) atomic_fetch_add(&failures, 1);
-#pragma omp barrier
+    meet(&placed, n);
     if (place && !bind && !bind_to(b, b->saved, t)) atomic_fetch_add(&failures, 1);
   }
   *moved = team == b->threads && !strangers;
