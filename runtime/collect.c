@@ -17,9 +17,11 @@ static int64_t n_targets(const fmm_tree *t, int32_t b) { return t->target_end[b]
 static void all_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
   const fmm_tree *t = l->tree;
   const int32_t parent = t->parent[b];
-  if (parent < 0 || !l->around[parent].leaves) return;
-  const int32_t *near = l->near + 27 * (int64_t)parent, own_level = t->level_begin[t->level[parent]];
-  const uint32_t leaves = l->around[parent].leaves, touching = l->touching[t->octant[b]];
+  if (parent < 0) return;
+  const fmm_around *around = fmm_around_of(l, parent);
+  const int32_t *near = around->near, own_level = t->level_begin[t->level[parent]];
+  const uint32_t leaves = around->leaves, touching = l->touching[t->octant[b]];
+  if (!leaves) return;
   int32_t coarser[27]; /* that touch b or are known */
   int n = 0;
   for (uint32_t left = leaves & touching; left; left &= left - 1) {
@@ -37,7 +39,7 @@ static void all_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
 }
 
 /* Walks the boxes below one finer neighbour of a leaf, without recursion (depth is at most that of the tree, eight children each; boxes that do
- * not touch the leaf go onto the stack as complements): direct ones go to u, the rest to w; either may be NULL. Of direct ones it is their leaves where targets are the
+ * not touch the leaf go onto the stack as complements): direct ones go to u, the rest to w. Of direct ones it is their leaves where targets are the
  * sources: these hold the leaf as well, and two that hold one another are summed at once. */
 static void walk_below(const fmm_lister *l, int32_t neighbour, unsigned facing, fmm_emitter *u, fmm_emitter *w) {
   const fmm_tree *t = l->tree;
@@ -49,11 +51,9 @@ static void walk_below(const fmm_lister *l, int32_t neighbour, unsigned facing, 
     const int64_t sources = n_sources(t, c);
     if (!sources) continue;
     const int direct = sources <= l->direct_threshold || (item >= 0 && !l->children[c].there);
-    if (direct && (!u || !t->same_points || !l->children[c].there)) {
-      if (u) emit(u, c, 0);
-    } else if (!direct && item < 0) {
-      if (w) emit(w, c, 0);
-    } else {
+    if (direct && (!t->same_points || !l->children[c].there)) emit(u, c, 0);
+    else if (!direct && item < 0) emit(w, c, 0);
+    else {
       for (int32_t i = t->first_child[c] + t->n_children[c] - 1; i >= t->first_child[c]; i--) stack[n++] = facing >> t->octant[i] & 1 ? i : ~i;
     }
   }
@@ -87,7 +87,7 @@ void fmm_collect_near(const fmm_lister *l, int32_t b, fmm_emitter *e) {
   if (parent < 0 && l->children[b].is_leaf && t->cluster[b] < 0) emit(&e[0], b, 0);
   for (int half = 0; half < 8 && parent >= 0; half++) {
     const fmm_reach *r = &l->reach[t->octant[b]][half];
-    const int32_t n = l->near[27 * (int64_t)parent + r->from];
+    const int32_t n = fmm_around_of(l, parent)->near[r->from];
     if (n < 0) continue;
     const fmm_children *c = &l->children[n];
     if (c->there) {
@@ -108,12 +108,12 @@ void fmm_collect_x(const fmm_lister *l, int32_t b, fmm_emitter *e) {
 }
 
 void fmm_collect_v(const fmm_lister *l, int32_t b, fmm_emitter *e) {
-  const int32_t *near = l->near + 27 * (int64_t)b;
   const uint64_t targets = fmm_octant_bytes(l->children[b].targets);
   if (!targets) return;
-  for (uint32_t left = l->around[b].parents & ~((uint32_t)1 << 13); left; left &= left - 1) {
+  const fmm_around *around = fmm_around_of(l, b);
+  for (uint32_t left = around->parents & ~((uint32_t)1 << 13); left; left &= left - 1) {
     const int k = __builtin_ctz(left);
-    const int32_t q = near[k];
+    const int32_t q = around->near[k];
     if (l->far[k] & targets & l->children[q].sources * (uint64_t)0x0101010101010101) emit(e, q, k);
   }
 }

@@ -36,7 +36,7 @@ static void make_facing_masks(fmm_lister *l) {
 }
 
 static fmm_children describe_box(const fmm_tree *t, int32_t b) {
-  fmm_children all = {.first = t->first_child[b], .is_leaf = !t->n_children[b] && t->source_end[b] > t->source_begin[b]};
+  fmm_children all = {.first = t->first_child[b], .table = -1, .is_leaf = !t->n_children[b] && t->source_end[b] > t->source_begin[b]};
   for (int32_t k = 0; k < t->n_children[b]; k++) {
     const int32_t c = all.first + k, octant = t->octant[c];
     const uint8_t bit = (uint8_t)(1u << octant);
@@ -80,43 +80,42 @@ static void make_all_reaches(fmm_lister *l) {
 }
 
 /* The neighbours that lie in one of the parent's, n: that box's children, or that box itself where it has none, or nothing where it is -1. */
-static fmm_around enter_neighbours(const fmm_lister *l, int32_t *near, int32_t n, const fmm_reach *r) {
+static void enter_neighbours(const fmm_lister *l, fmm_around *around, int32_t n, const fmm_reach *r) {
   const fmm_children *c = &l->children[n < 0 ? 0 : n];
-  fmm_around around = {0, 0};
   if (n < 0 || !c->there) {
-    for (int i = 0; i < r->n; i++) near[r->direction[i]] = n;
-    if (n >= 0 && c->is_leaf) around.leaves = r->directions;
-    return around;
+    for (int i = 0; i < r->n; i++) around->near[r->direction[i]] = n;
+    if (n >= 0 && c->is_leaf) around->leaves |= r->directions;
+    return;
   }
   for (int i = 0; i < r->n; i++) {
     const int k = r->direction[i], child = r->octant[i];
-    near[k] = c->there >> child & 1 ? fmm_child_in(c, child) : -1;
-    around.leaves |= (uint32_t)(c->leaves >> child & 1) << k, around.parents |= (uint32_t)(c->parents >> child & 1) << k;
+    around->near[k] = c->there >> child & 1 ? fmm_child_in(c, child) : -1;
+    around->leaves |= (uint32_t)(c->leaves >> child & 1) << k, around->parents |= (uint32_t)(c->parents >> child & 1) << k;
   }
-  return around;
 }
 
 static void find_neighbours(fmm_lister *l, int32_t b) {
   const fmm_reach *reach = l->reach[l->tree->octant[b]];
-  const int32_t *of_parent = l->near + 27 * (int64_t)l->tree->parent[b];
-  fmm_around all = {0, 0};
-  for (int half = 0; half < 8; half++) {
-    const fmm_around some = enter_neighbours(l, l->near + 27 * (int64_t)b, of_parent[reach[half].from], &reach[half]);
-    all.leaves |= some.leaves, all.parents |= some.parents;
-  }
-  l->around[b] = all;
+  const fmm_around *of_parent = fmm_around_of(l, l->tree->parent[b]);
+  fmm_around own = {.leaves = 0};
+  for (int half = 0; half < 8; half++) enter_neighbours(l, &own, of_parent->near[reach[half].from], &reach[half]);
+  *fmm_around_of(l, b) = own;
 }
 
 static fmm_status allocate_lister(fmm_lister *l) {
-  const int64_t n = l->tree->n_boxes;
-  FMM_TRY(FMM_ALLOCATE(&l->near, 27 * n, "neighbours of boxes"));
-  FMM_TRY(FMM_ALLOCATE(&l->children, n, "children of boxes"));
-  return FMM_ALLOCATE(&l->around, n, "neighbours of boxes");
+  FMM_TRY(FMM_ALLOCATE(&l->children, l->tree->n_boxes, "children of boxes"));
+  return FMM_ALLOCATE(&l->around, l->tree->n_boxes - l->tree->n_leaves, "neighbours of boxes");
 }
 
 static void describe_piece(void *context, int64_t begin, int64_t end) {
   const fmm_lister *l = context;
   for (int64_t b = begin; b < end; b++) l->children[b] = describe_box(l->tree, (int32_t)b);
+}
+
+static void number_tables(fmm_lister *l) {
+  int32_t n = 0;
+  for (int32_t b = 0; b < l->tree->n_boxes; b++)
+    if (l->children[b].there) l->children[b].table = n++;
 }
 
 /* Boxes of a level, from its first one on. */
@@ -139,8 +138,11 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
   make_facing_masks(l);
   make_all_reaches(l);
   fmm_team_loop(tree->n_boxes, FMM_PARALLEL_MINIMUM, describe_piece, l, threads);
-  for (int k = 0; k < 27; k++) l->near[k] = k == 13 ? 0 : -1;
-  l->around[0] = (fmm_around){.leaves = (uint32_t)l->children[0].is_leaf << 13, .parents = (uint32_t)(l->children[0].there != 0) << 13};
+  number_tables(l);
+  if (l->children[0].there) {
+    for (int k = 0; k < 27; k++) l->around[0].near[k] = k == 13 ? 0 : -1;
+    l->around[0].leaves = 0, l->around[0].parents = 1u << 13;
+  }
   for (int level = 1; level < tree->n_levels; level++) {
     const int32_t first = tree->level_begin[level], n = tree->level_begin[level + 1] - first;
     fmm_team_loop(n, FMM_PARALLEL_MINIMUM, find_neighbours_of_piece, &(level_boxes){l, first}, threads);
@@ -149,7 +151,6 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
 }
 
 void fmm_lister_free(fmm_lister *l) {
-  FMM_FREE(&l->near);
   FMM_FREE(&l->children);
   FMM_FREE(&l->around);
 }

@@ -34,7 +34,6 @@ typedef enum fmm_lists_use { FMM_LISTS_TO_SUM, FMM_LISTS_TO_COUNT /* U's entries
 fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, fmm_lists_use use, int threads);
 void fmm_lists_free(fmm_lists *lists);
 size_t fmm_lists_bytes(const fmm_lists *lists);
-/* The entry of `box` in a row of U, or -1, of lists that were built FMM_LISTS_TO_SUM: entries ascend by their first source, and boxes that share it hold one another. */
 /* Of the pairs behind an entry of V: byte t of far[direction] has those octants of Q's children that are not adjacent to P's child t. */
 void fmm_lists_far(uint64_t far[27]);
 /* True M2L pairs behind v. */
@@ -49,5 +48,6 @@ static inline int fmm_count_bits(uint64_t v) {
   v = (v & 0x3333333333333333u) + (v >> 2 & 0x3333333333333333u);
   return (int)(((v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
 }
+/* The entry of `box` in a row of U, or -1, of lists that were built FMM_LISTS_TO_SUM: entries ascend by their first source, and boxes that share it hold one another. */
 int64_t fmm_lists_find(const fmm_rows *u, const fmm_tree *tree, int32_t row, int32_t box);
 #endif

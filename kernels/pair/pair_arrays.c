@@ -147,23 +147,65 @@ VECTOR_FUNCTION unsigned lanes_below(float_vector v, float_vector limit) {
 #endif
 }
 
+/* The smallest boxes around a call's targets, INTEGERS at a time, which lie beside one another mostly. */
+enum { GROUPS = FMM_PAIR_BLOCK / INTEGERS, GROUP_VECTORS = (GROUPS + INTEGERS - 1) / INTEGERS };
+typedef union group_boxes { struct { int_vector low[3][GROUP_VECTORS], high[3][GROUP_VECTORS]; } of; int32_t low_high[2][3][GROUP_VECTORS * INTEGERS]; } group_boxes;
+
+static void bound_groups(const fmm_pair_call *call, group_boxes *box) {
+  for (int axis = 0; axis < 3; axis++) {
+    const int32_t *at = call->target[axis];
+    for (int g = 0; g * INTEGERS < call->n_targets; g++) {
+      int32_t low = at[g * INTEGERS], high = low;
+      for (int l = 0; l < INTEGERS; l++) {
+        const int32_t v = at[g * INTEGERS + l];
+        low = v < low ? v : low, high = v > high ? v : high;
+      }
+      box->low_high[0][axis][g] = low, box->low_high[1][axis][g] = high;
+    }
+  }
+}
+
+VECTOR_FUNCTION int_vector pick(int_vector mask, int_vector yes, int_vector no) { return (mask & yes) | (~mask & no); }
+
+VECTOR_FUNCTION float_vector square_of(const int_vector difference[3]) {
+  const float_vector x = __builtin_convertvector(difference[0], float_vector), y = __builtin_convertvector(difference[1], float_vector), z = __builtin_convertvector(difference[2], float_vector);
+  return x * x + y * y + z * z;
+}
+
+/* One bit for each of the v-th INTEGERS groups that a source may be near to: it is, where it is near to one of their targets, as every step of either square rounds what is not larger to what is not larger. */
+VECTOR_FUNCTION unsigned groups_near(const group_boxes *box, int v, const int_vector s[3], float_vector most) {
+  int_vector outside[3];
+  for (int axis = 0; axis < 3; axis++) {
+    const int_vector below = box->of.low[axis][v] - s[axis], above = s[axis] - box->of.high[axis][v], larger = pick(below > above, below, above);
+    outside[axis] = larger & (larger > 0);
+  }
+  return lanes_below(square_of(outside), most);
+}
+
 static int near_pairs(const fmm_pair_call *call, float limit, fmm_pair_indices *pair) {
-  const float_vector most = limit - (float_vector){0};
+  const float_vector zero = {0}, most = limit - zero;
+  const int n_groups = (call->n_targets + INTEGERS - 1) / INTEGERS;
+  group_boxes box;
   int n = 0;
+  memset(&box, 0, sizeof box); /* groups that are not there are looked at with the others of a vector */
+  bound_groups(call, &box);
   for (int64_t j = 0; j < call->n_sources; j++) {
     int_vector s[3];
     for (int axis = 0; axis < 3; axis++) s[axis] = ((const int32_t *)call->source[axis])[j] - (int_vector){0};
-    for (int i = 0; i < call->n_targets; i += INTEGERS) {
-      float_vector d[3], r2;
-      for (int axis = 0; axis < 3; axis++) d[axis] = __builtin_convertvector(*(const int_vector *)((const int32_t *)call->target[axis] + i) - s[axis], float_vector);
-      r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-      for (unsigned left = lanes_below(r2, most); left; left &= left - 1) {
-        const int lane = __builtin_ctz(left);
-        if (i + lane >= call->n_targets || r2[lane] == 0) continue;
-        if (n == FMM_PAIR_MOST_NEAR) return n + 1;
-        pair[n++] = (fmm_pair_indices){(int16_t)(i + lane), (int16_t)j};
+    for (int v = 0; v * INTEGERS < n_groups; v++)
+      for (unsigned near = groups_near(&box, v, s, most); near; near &= near - 1) {
+        const int g = v * INTEGERS + __builtin_ctz(near), i = g * INTEGERS;
+        if (g >= n_groups) break;
+        int_vector d[3];
+        for (int axis = 0; axis < 3; axis++) d[axis] = *(const int_vector *)((const int32_t *)call->target[axis] + i) - s[axis];
+        const float_vector r2 = square_of(d);
+        for (unsigned left = lanes_below(r2, most) & lanes_below(-r2, zero); left; left &= left - 1) {
+          const int lane = __builtin_ctz(left);
+          if (i + lane >= call->n_targets) break;
+          if (n == FMM_PAIR_MOST_NEAR) return n + 1;
+          pair[n++] = (fmm_pair_indices){(int16_t)(i + lane), (int16_t)j};
+        }
       }
-    }
   }
   return n;
 }

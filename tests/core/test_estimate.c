@@ -234,6 +234,32 @@ static void memory_that_fails_among_several_trees_leaks_nothing_and_spoils_nothi
   free(s), free(t);
 }
 
+/* So many points that they are picked from, of sources and of targets. */
+static void memory_that_fails_among_picked_points_leaks_nothing(void **state) {
+  enum { n = 200000, m = 150000 };
+  const fmm_tree_options choice[] = {{20, 1}, {60, 1.3}};
+  double *s = malloc(n * 24), *t = malloc(m * 24);
+  fmm_count_case what = laplace();
+  fmm_counts got[2];
+  assert_ok(fmm_generate_points("ellipsoid", n, 1, s, 2));
+  assert_ok(fmm_generate_points("uniform", m, 2, t, 2));
+  const size_t before = fmm_memory_now();
+  fmm_status status = FMM_ERR_MEMORY;
+  int failures = 0;
+  for (int k = 1; status != FMM_OK; k += k < 40 ? 1 : 23, failures++) {
+    fmm_estimate *e = NULL;
+    assert_ok(fmm_estimate_create(&e, n, s, m, t, 2));
+    fmm_memory_fail_at(k);
+    status = fmm_estimate_counts(e, 2, choice, &what, got);
+    fmm_memory_fail_at(0);
+    assert_true(status == FMM_OK || status == FMM_ERR_MEMORY);
+    fmm_estimate_destroy(&e);
+    assert_int_equal(fmm_memory_now(), before);
+  }
+  assert_true(failures > 40);
+  free(s), free(t);
+}
+
 static void memory_that_fails_anywhere_leaks_nothing(void **state) {
   fmm_count_case what = laplace();
   size_t before = fmm_memory_now();
@@ -259,7 +285,7 @@ int main(void) {
                                      cmocka_unit_test(estimates_are_the_same_for_any_number_of_threads),
                                      cmocka_unit_test(estimates_at_once_are_those_one_by_one), cmocka_unit_test(estimates_after_others_are_those_made_first),
                                      cmocka_unit_test(hostile_points_do_not_make_estimates_explode), cmocka_unit_test(unit_of_length_does_not_matter),
-                                     cmocka_unit_test(memory_that_fails_among_several_trees_leaks_nothing_and_spoils_nothing),
+                                     cmocka_unit_test(memory_that_fails_among_several_trees_leaks_nothing_and_spoils_nothing), cmocka_unit_test(memory_that_fails_among_picked_points_leaks_nothing),
                                      cmocka_unit_test(memory_that_fails_anywhere_leaks_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,11 +7,11 @@
 #include "runtime/memory.h"
 #include "runtime/regular_points.h"
 
-enum { MOST = 30000 };
+enum { MOST = 30000, MANY = 60 * 60 * 60 /* of which some bound the neighbours twice */ };
 
 static double *points;
 
-static int set_up(void **state) { return FMM_ALLOCATE(&points, 3 * MOST, "points") != FMM_OK; }
+static int set_up(void **state) { return FMM_ALLOCATE(&points, 3 * MANY, "points") != FMM_OK; }
 
 static int tear_down(void **state) {
   FMM_FREE(&points);
@@ -74,6 +74,22 @@ static void the_answer_does_not_depend_on_threads_or_units(void **state) {
     }
 }
 
+static void many_points_are_told_as_few_are(void **state) {
+  static const double moved[] = {0, 0.2};
+  for (int m = 0; m < 2; m++) {
+    const int n = fill_lattice(60, moved[m], 1e-3);
+    for (int threads = 1; threads <= 3; threads += 2) assert_int_equal(fmm_points_regularity(n, points, threads), FMM_POINTS_ON_LATTICE);
+  }
+  for (int i = 0; i < MANY; i++) points[3 * i] = cos(1e-4 * i), points[3 * i + 1] = sin(1e-4 * i), points[3 * i + 2] = 1e-6 * i;
+  assert_int_equal(fmm_points_regularity(MANY, points, 2), FMM_POINTS_ON_CURVES);
+  static const char *const distributions[] = {"uniform", "ellipsoid", "sphere", "plummer"};
+  for (int d = 0; d < 4; d++)
+    for (int seed = 1; seed <= 10; seed++) {
+      assert_ok(fmm_generate_points(distributions[d], MANY, seed, points, 2));
+      if (fmm_points_regularity(MANY, points, 2)) fail_msg("%s, seed %d: taken for regular", distributions[d], seed);
+    }
+}
+
 static void few_coincident_or_far_points_are_not_regular(void **state) {
   for (int i = 0; i < 3 * MOST; i++) points[i] = 1;
   assert_int_equal(fmm_points_regularity(MOST, points, 2), FMM_POINTS_IRREGULAR);
@@ -85,6 +101,6 @@ static void few_coincident_or_far_points_are_not_regular(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(lattices_moved_by_up_to_a_fifth_are_regular), cmocka_unit_test(random_points_are_not), cmocka_unit_test(even_steps_along_curves_are_told),
-                                     cmocka_unit_test(the_answer_does_not_depend_on_threads_or_units), cmocka_unit_test(few_coincident_or_far_points_are_not_regular)};
+                                     cmocka_unit_test(the_answer_does_not_depend_on_threads_or_units), cmocka_unit_test(many_points_are_told_as_few_are), cmocka_unit_test(few_coincident_or_far_points_are_not_regular)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
