@@ -52,7 +52,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .n_targets = tree->targets.n,
                   .n_leaves = tree->n_leaves,
                   .n_boxes = tree->n_boxes};
-  enum { LARGE = 1 << 13 }; /* trees of fewer boxes are not worth waking others */
+  const int large = what->no_gpu ? 1 << 13 : 1 << 11; /* trees of fewer boxes are not worth waking others */
   formula formulas[FMM_N_WORKS];
   fmm_job jobs[FMM_N_WORKS];
   int n = what->no_gpu ? (int)FMM_N_PHASES : (int)FMM_N_WORKS;
@@ -60,7 +60,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
     formulas[work] = (formula){fmm_phase_costs[work], tree, lists, what, c.level[work]};
     jobs[work] = (fmm_job){.name = "work", .run = evaluate, .context = &formulas[work]};
   }
-  FMM_TRY(fmm_jobs_run(jobs, n, tree->n_boxes < LARGE ? 1 : threads));
+  FMM_TRY(fmm_jobs_run(jobs, n, tree->n_boxes < large ? 1 : threads));
   fmm_counts_add_up(&c);
   c.v_pairs = llround(c.total[FMM_PHASE_VLIST].pairs);
   if (!what->no_gpu && what->tolerance > 0) FMM_TRY(fmm_tight_share(tree, &lists->u, what->all_targets ? what->all_targets : tree->targets.n, what->tolerance, &c.tight_share));

@@ -17,8 +17,8 @@ enum { GRAIN = 1024 /* rows at once */, TENTHS = 10, HALVES = 2 };
 /* In tenths: a pair of both directions has 11 operations on doubles, one way and guarded 12. */
 enum { A_GUARDED_PAIR = 11 };
 
-/* Tiles of a leaf. Zero of boxes that have no targets or are no leaf of a row. */
-typedef struct shape { int64_t tiles; int32_t lanes_log2, per_lane; } shape;
+/* Tiles of a leaf, and of trees where both directions are counted what its mates ask for. Zero of boxes that have no targets or are no leaf of a row. */
+typedef struct shape { int64_t tiles; int32_t lanes_log2, per_lane; double seats /* of all tiles */, targets, sources; } shape;
 
 /* Sums of whole numbers, so that the order in which pieces are added does not matter. */
 typedef struct level_sums { double pairs, longest, tiles, chunks, parts, bytes; } level_sums;
@@ -87,14 +87,18 @@ static void count_one_way(counting *c, int64_t begin, int64_t end) {
 }
 
 static void shape_rows(counting *c, int64_t begin, int64_t end) {
-  for (int64_t r = begin; r < end; r++) c->shapes[c->u->row[r]] = shape_of(c, targets_of(c->tree, c->u->row[r]));
+  for (int64_t r = begin; r < end; r++) {
+    const int32_t box = c->u->row[r];
+    shape s = shape_of(c, targets_of(c->tree, box));
+    s.seats = seats_of(&s, s.tiles, FMM_BESIDE_BOTH), s.targets = (double)targets_of(c->tree, box), s.sources = (double)sources_of(c->tree, box);
+    c->shapes[box] = s;
+  }
 }
 
 /* Which part of the pair of two leaves the first sums: all, nothing, or half of such pairs, in halves. */
-static int taken(const counting *c, int32_t box, int32_t other) {
-  const shape *a = &c->shapes[box], *b = &c->shapes[other];
-  const double mine = seats_of(a, a->tiles, FMM_BESIDE_BOTH) * (double)targets_of(c->tree, other), its = seats_of(b, b->tiles, FMM_BESIDE_BOTH) * (double)targets_of(c->tree, box);
-  return mine < its ? HALVES : mine > its ? 0 : 1;
+static int taken(const shape *a, const shape *b) {
+  const double mine = a->seats * b->targets, its = b->seats * a->targets;
+  return (mine <= its) + (mine < its); /* a branch would be guessed wrong half of the time */
 }
 
 /* What a source costs a tile whose pairs are guarded, one way. */
@@ -127,9 +131,9 @@ static void count_both(counting *c, int64_t begin, int64_t end) {
     }
     for (int64_t e = c->u->offset[r]; e < c->u->offset[r + 1]; e++) {
       const int32_t other = c->u->entry[e];
-      const double sources = (double)sources_of(c->tree, other);
-      if (other == box || !c->shapes[other].tiles) alone += HALVES * sources;
-      else shared += taken(c, box, other) * sources;
+      const shape *its = &c->shapes[other];
+      if (other == box || !its->tiles) alone += HALVES * (double)sources_of(c->tree, other);
+      else shared += taken(&s, its) * its->sources;
     }
     const double of_a_tile = shared * seats_of(&s, 1, FMM_BESIDE_BOTH) + alone * guarded_seats(&s);
     at->pairs += (double)s.tiles * of_a_tile, at->longest = fmax(at->longest, of_a_tile);

@@ -16,12 +16,21 @@ static int ascending(const void *a, const void *b) { /* by masks, then rows, wha
 static int colour_of(uint64_t key) { return (int)(key >> FMM_V_COLOUR_BIT & 1); }
 static uint32_t mask_of(uint64_t key) { return (uint32_t)(key >> FMM_V_DIRECTION_BIT); }
 
+/* By what a mask does not fit `all`: the bits of both differences counted side by side. */
+static int misfit(uint32_t mask, uint32_t all) {
+  uint64_t v = (uint64_t)(mask & ~all) << 32 | (all & ~mask);
+  v -= v >> 1 & 0x5555555555555555u;
+  v = (v & 0x3333333333333333u) + (v >> 2 & 0x3333333333333333u);
+  v = ((v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x01010101u;
+  return NEW_DIRECTION * (int)(v >> 56) + (int)(v >> 24 & 0xff);
+}
+
 /* Place of the mask that fits `all` best among [begin, n); of equal ones the first whose colour is wanted (-1: any), else the first. */
 static int best_of(const uint64_t *item, const uint32_t *mask, int begin, int n, uint32_t all, int wanted) {
   int best = begin, least = 1 << 10;
   for (int i = begin; i < n && least > 0; i++) {
     const int other = wanted >= 0 && colour_of(item[i]) != wanted;
-    const int cost = 2 * (NEW_DIRECTION * __builtin_popcount(mask[i] & ~all) + __builtin_popcount(all & ~mask[i])) + other;
+    const int cost = 2 * misfit(mask[i], all) + other;
     if (cost < least) least = cost, best = i;
   }
   return best;
@@ -29,9 +38,11 @@ static int best_of(const uint64_t *item, const uint32_t *mask, int begin, int n,
 
 /* Place of the mask with the fewest directions (sign 1) or the most (-1). */
 static int extreme_of(const uint32_t *mask, int begin, int n, int sign) {
-  int best = begin;
-  for (int i = begin + 1; i < n; i++)
-    if (sign * __builtin_popcount(mask[i]) < sign * __builtin_popcount(mask[best])) best = i;
+  int best = begin, least = sign * fmm_count_bits(mask[begin]);
+  for (int i = begin + 1; i < n; i++) {
+    const int bits = sign * fmm_count_bits(mask[i]);
+    if (bits < least) least = bits, best = i;
+  }
   return best;
 }
 
