@@ -127,8 +127,53 @@ static fmm_status mark_unique(sorting *s, fmm_points *p) {
   return FMM_OK;
 }
 
-static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
+/* The usual case, in which every row is a point. What does not change is held by itself: stores of coordinates might else be to it. */
+static void fill_piece(const sorting *s, fmm_points *p, uint64_t *keys, int64_t begin, int64_t end) {
   enum { ahead = 32 }; /* rows lie anywhere in memory, one in four over two lines */
+  const fmm_frame f = *s->frame;
+  const double *rows = s->rows;
+  const fmm_sort_item *items = s->items;
+  double *x = p->x, *y = p->y, *z = p->z;
+  int64_t *input_row = p->input_row;
+  for (int64_t i = begin; i < end; i++) {
+    const fmm_sort_item item = items[i];
+    const double *later = rows + 3 * items[i + ahead < end ? i + ahead : i].row, *r = rows + 3 * item.row;
+    __builtin_prefetch(later), __builtin_prefetch(later + 2);
+    x[i] = fmm_frame_scaled(&f, r[0], 0), y[i] = fmm_frame_scaled(&f, r[1], 1), z[i] = fmm_frame_scaled(&f, r[2], 2);
+    keys[i] = item.key, input_row[i] = (int64_t)item.row;
+  }
+}
+
+/* Where rows are merged. */
+static void fill_merged(const sorting *s, fmm_points *p, uint64_t *keys, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; i++) {
+    const fmm_sort_item item = s->items[p->first[i]];
+    const double *r = s->rows + 3 * item.row;
+    p->x[i] = scaled(s->frame, r, 0), p->y[i] = scaled(s->frame, r, 1), p->z[i] = scaled(s->frame, r, 2);
+    keys[i] = item.key;
+  }
+}
+
+static void fill_input_rows(const sorting *s, fmm_points *p, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; i++) p->input_row[i] = (int64_t)s->items[i].row;
+}
+
+static void fill_normals(const sorting *s, fmm_points *p, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; i++) {
+    const double *normal = s->normals + 3 * s->items[p->first ? p->first[i] : i].row;
+    for (int a = 0; a < 3; a++) p->normal[a][i] = normal[a];
+  }
+}
+
+/* One of n even parts, as the team's static loops over points cut them (team_array.h). */
+static void fill_part(const sorting *s, fmm_points *p, uint64_t *keys, int64_t part, int64_t n) {
+  const int64_t begin = p->n * part / n, end = p->n * (part + 1) / n;
+  if (p->first) fill_merged(s, p, keys, begin, end), fill_input_rows(s, p, p->n_input * part / n, p->n_input * (part + 1) / n);
+  else fill_piece(s, p, keys, begin, end);
+  if (s->normals) fill_normals(s, p, begin, end);
+}
+
+static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
   FMM_FREE(&s->scratch); /* which serves again */
   FMM_TRY(FMM_ALLOCATE(&p->x, p->n, "x of the points"));
   FMM_TRY(FMM_ALLOCATE(&p->y, p->n, "y of the points"));
@@ -137,20 +182,7 @@ static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
   FMM_TRY(FMM_ALLOCATE(&p->input_row, p->n_input, "input rows"));
   FMM_TRY(FMM_ALLOCATE(keys, p->n, "Morton keys"));
 #pragma omp parallel num_threads(s->threads) if (p->n_input > FMM_PARALLEL_MINIMUM)
-  {
-#pragma omp for nowait
-    for (int64_t i = 0; i < p->n_input; i++) p->input_row[i] = (int64_t)s->items[i].row;
-#pragma omp for
-    for (int64_t i = 0; i < p->n; i++) {
-      fmm_sort_item item = s->items[p->first ? p->first[i] : i];
-      const double *later = s->rows + 3 * s->items[!p->first && i + ahead < p->n ? i + ahead : i].row;
-      __builtin_prefetch(later), __builtin_prefetch(later + 2);
-      const double *r = s->rows + 3 * item.row;
-      p->x[i] = scaled(s->frame, r, 0), p->y[i] = scaled(s->frame, r, 1), p->z[i] = scaled(s->frame, r, 2);
-      (*keys)[i] = item.key;
-      for (int a = 0; a < 3 && s->normals; a++) p->normal[a][i] = s->normals[3 * item.row + (uint64_t)a];
-    }
-  }
+  fill_part(s, p, *keys, omp_get_thread_num(), omp_get_num_threads());
   return FMM_OK;
 }
 
