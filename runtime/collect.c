@@ -114,6 +114,6 @@ void fmm_collect_v(const fmm_lister *l, int32_t b, fmm_emitter *e) {
   for (uint32_t left = around->parents & ~((uint32_t)1 << 13); left; left &= left - 1) {
     const int k = __builtin_ctz(left);
     const int32_t q = around->near[k];
-    if (l->far[k] & targets & l->children[q].sources * (uint64_t)0x0101010101010101) emit(e, q, k);
+    if (fmm_far_pairs(l->far[k], targets, l->children[q].sources)) emit(e, q, k);
   }
 }

@@ -170,7 +170,7 @@ int64_t fmm_lists_v_pairs(const fmm_lists *lists, const fmm_tree *t) {
   for (int32_t r = 0; r < v->n_rows; r++) {
     const uint64_t targets = fmm_octant_bytes(fmm_children_with_points(t, v->row[r], t->target_begin, t->target_end));
     for (int64_t e = v->offset[r]; e < v->offset[r + 1]; e++)
-      pairs += fmm_count_bits(far[v->direction[e]] & targets & fmm_children_with_points(t, v->entry[e], t->source_begin, t->source_end) * (uint64_t)0x0101010101010101);
+      pairs += fmm_count_bits(fmm_far_pairs(far[v->direction[e]], targets, fmm_children_with_points(t, v->entry[e], t->source_begin, t->source_end)));
   }
   return pairs;
 }

@@ -38,6 +38,8 @@ size_t fmm_lists_bytes(const fmm_lists *lists);
 void fmm_lists_far(uint64_t far[27]);
 /* True M2L pairs behind v. */
 int64_t fmm_lists_v_pairs(const fmm_lists *lists, const fmm_tree *tree);
+/* Of such pairs those of the children of P that targets, a mask as bytes, has, and of those of Q that are in a mask of octants. */
+static inline uint64_t fmm_far_pairs(uint64_t far, uint64_t targets, unsigned sources) { return far & targets & sources * (uint64_t)0x0101010101010101; }
 /* A mask of octants as bytes: 255 in those whose octant is in it. */
 static inline uint64_t fmm_octant_bytes(unsigned octants) {
   const uint64_t ones = 0x0101010101010101u, own_bit = octants * ones & 0x8040201008040201u;

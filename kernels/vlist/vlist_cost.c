@@ -64,7 +64,7 @@ static row_count count_row(const fmm_rows *v, int32_t r, const uint64_t far[27],
   const uint64_t targets = fmm_octant_bytes(marks[v->row[r]].targets);
   for (int64_t e = v->offset[r]; e < v->offset[r + 1]; e++) {
     box_marks *source = &marks[v->entry[e]];
-    const uint64_t hit = far[v->direction[e]] & targets & source->sources * (uint64_t)0x0101010101010101;
+    const uint64_t hit = fmm_far_pairs(far[v->direction[e]], targets, source->sources);
     count.pairs += fmm_count_bits(hit);
     count.used_targets |= hit;
     source->used |= any_byte(hit);
