@@ -17,7 +17,7 @@ fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_
   *kept = plan->keeps && order == plan->chosen.order;
   if (*kept) return *choice = plan->chosen.tree, FMM_OK;
   estimate_context context = {.what = fmm_count_case_of(o, plan->pair->info, &plan->machine, order)};
-  context.what.no_gpu |= o->schedule == FMM_SCHEDULE_CPU;
+  context.what.no_gpu |= o->schedule == FMM_SCHEDULE_CPU; /* the plan itself counts them, for what it tells of other schedules */
   FMM_TRY(fmm_estimate_create_within(&context.estimate, &p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads));
   const fmm_tune_effort effort = {fmm_estimate_seconds(context.estimate, plan->machine.device[FMM_DEVICE_CPU].units), o->executions};
   fmm_tuned best;

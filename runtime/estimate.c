@@ -112,7 +112,7 @@ static void scale_piece(void *context, int64_t begin, int64_t end) {
 
 /* From ranges of samples to ranges of the points they stand for. */
 static void scale_ranges(double weight, int64_t n_boxes, int64_t *begin, int64_t *end, int threads) {
-  fmm_team_loop(n_boxes, 4 * FMM_PARALLEL_MINIMUM, scale_piece, &(scaling){weight, begin, end}, threads);
+  fmm_team_loop(n_boxes, 4 * FMM_PARALLEL_MINIMUM, scale_piece, &(scaling){weight, begin, end}, threads); /* a few nanoseconds a box */
 }
 
 static int64_t most_samples_in(const fmm_sample_set *s, int leaf_size) {

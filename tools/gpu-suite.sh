@@ -22,7 +22,7 @@ if [ -f .carry/suite/carry.tar.xz ]; then
 fi
 export OMP_WAIT_POLICY=passive
 build=$work/build
-cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_pair_apart tests/test_far_phases tests/test_list_phases tests/test_allocation" # for hosts with AVX-512
+cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_pair_apart tests/test_pair_near tests/test_far_phases tests/test_list_phases tests/test_allocation" # for hosts with AVX-512
 programs="tests/test_gpu_phases tests/test_gpu_levels tests/test_gpu_plan tests/test_gpu_arrays $cpu_tests tools/bench-gpu tools/bench-cpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate"
 start=$(date +%s)
 if [ -n "${BUILD:-}" ]; then

@@ -16,14 +16,8 @@ static int ascending(const void *a, const void *b) { /* by masks, then rows, wha
 static int colour_of(uint64_t key) { return (int)(key >> FMM_V_COLOUR_BIT & 1); }
 static uint32_t mask_of(uint64_t key) { return (uint32_t)(key >> FMM_V_DIRECTION_BIT); }
 
-/* By what a mask does not fit `all`: the bits of both differences counted side by side. */
-static int misfit(uint32_t mask, uint32_t all) {
-  uint64_t v = (uint64_t)(mask & ~all) << 32 | (all & ~mask);
-  v -= v >> 1 & 0x5555555555555555u;
-  v = (v & 0x3333333333333333u) + (v >> 2 & 0x3333333333333333u);
-  v = ((v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x01010101u;
-  return NEW_DIRECTION * (int)(v >> 56) + (int)(v >> 24 & 0xff);
-}
+/* By what a mask does not fit `all`. */
+static int misfit(uint32_t mask, uint32_t all) { return NEW_DIRECTION * fmm_count_bits(mask & ~all) + fmm_count_bits(all & ~mask); }
 
 /* Place of the mask that fits `all` best among [begin, n); of equal ones the first whose colour is wanted (-1: any), else the first. */
 static int best_of(const uint64_t *item, const uint32_t *mask, int begin, int n, uint32_t all, int wanted) {
