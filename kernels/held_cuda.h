@@ -21,4 +21,13 @@ static __device__ __forceinline__ void fmm_take(const double *from, double (&to)
     to[k] = v.x, to[k + 1] = v.y;
   }
 }
+template <int N>
+static __device__ __forceinline__ void fmm_take(const float *from, float (&to)[N]) {
+  static_assert(N % 4 == 0, "vectors of four");
+#pragma unroll
+  for (int k = 0; k < N; k += 4) {
+    const float4 v = *(const float4 *)(from + k);
+    to[k] = v.x, to[k + 1] = v.y, to[k + 2] = v.z, to[k + 3] = v.w;
+  }
+}
 #endif

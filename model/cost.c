@@ -32,15 +32,15 @@ static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int p
   return laplace_s * (pair.plain + pair.roots * rsqrt) / (laplace_instructions + rsqrt);
 }
 
-/* one_way: of pairs that a GPU sums in both directions otherwise. Along a row of a surface, a lattice, a pair has one addition for the square and one multiply-add for the sum. */
-static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision, int one_way) {
+/* Along a row of a surface, a lattice, a pair has one addition for the square and one multiply-add for the sum. */
+static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision) {
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
   if (by_harmonics(pair, device, phase)) return (instructions){fmm_harmonic_instructions(gradient) * counts->n_columns, 0};
   if (phase != FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && !precision && fmm_pair_lattice_on_gpu(pair, counts->order, gradient, counts->n_columns, counts->third_order))
     return (instructions){2, 1};
   if (phase != FMM_PHASE_ULIST) return (instructions){one, 1};
-  if (device == FMM_DEVICE_GPU) return (instructions){one + (counts->both_on_gpu && !precision && !one_way), 1};
+  if (device == FMM_DEVICE_GPU) return (instructions){one + (counts->both_on_gpu != 0), 1};
   if (!counts->same_points || counts->n_leaves < 2) return (instructions){one, 1};
   return fmm_pair_prefers_both(pair, gradient, counts->n_columns) ? (instructions){shared / 2 + (one - shared) + values, 0.5} : (instructions){one, 1};
 }
@@ -50,14 +50,13 @@ const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] =
 /* What the rates allow, the part of it that is of the other kind (fmm_work), and what one unit of the device does alone after the others. */
 typedef struct bound { double limit_s, other_s, tail_s; } bound;
 
-static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work, int precision,
-                      int one_way) {
+static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work, int precision) {
   const fmm_device_rates *d = &machine->device[device];
   int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || by_harmonics(pair, device, phase) || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
   int pairs_in = cheap ? precision : 0, products_in = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? precision : 0;
   double other = work->other / d->fma_flops_per_s[products_in].value, compute = (work->flops - work->other) / d->fma_flops_per_s[products_in].value + other, tail = 0;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
-    instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in, one_way);
+    instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in);
     compute = work->pairs * seconds_a_pair(d, each, pairs_in) + other;
     tail = work->longest * d->units * seconds_a_pair(d, each, pairs_in);
     if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_CPU && counts->n_leaves > 0 && counts->n_leaves < d->units)
@@ -70,7 +69,7 @@ static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_p
 fmm_roofline fmm_phase_roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
   fmm_roofline all = {0};
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
-    const bound b = roofline(machine, device, pair, counts, phase, &counts->level[fmm_work_on(counts, phase, device, precision)][level], precision, 0);
+    const bound b = roofline(machine, device, pair, counts, phase, &counts->level[fmm_work_on(counts, phase, device, precision)][level], precision);
     all.seconds += b.limit_s + b.tail_s, all.other_s += b.other_s;
   }
   return all;
@@ -104,13 +103,17 @@ static level_time time_of(const fmm_constant *c, const fmm_work *work, bound b, 
   return (level_time){factor * (roofline_s + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.limit_s};
 }
 
-/* U on a GPU in single: tiles that are too tight for float are summed in double and one way. Where U in double is summed in both directions its constant was fitted to that, and
- * the factor of gradients, which are summed one way, turns it into one for sums one way; where it is one way anyway both are priced by the same constant, as nothing else was measured. */
+/* U on a GPU in single: of tiles that are too tight for float all is summed in double; where both directions are, mostly what a leaf has with itself alone, where nearly all near pairs are. */
+static double share_in_double(const fmm_counts *c) {
+  const double all = c->total[FMM_WORK_ULIST_GPU_BOTH].pairs, own = c->n_leaves > 0 ? (double)c->n_targets * (double)c->n_targets / (double)c->n_leaves : 0;
+  return c->tight_share * (c->both_on_gpu && own < all ? own / all : 1);
+}
+
 static level_time with_tight_tiles(level_time all, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, const fmm_work *work) {
   const fmm_constant c = usable_constant(&machine->device[FMM_DEVICE_GPU], FMM_PHASE_ULIST, 0);
-  const bound b = roofline(machine, FMM_DEVICE_GPU, pair, counts, FMM_PHASE_ULIST, work, 0, 1);
-  const double share = counts->tight_share;
-  const level_time tight = time_of(&c, work, b, c.gradient > 0 && (counts->gradient || counts->both_on_gpu) ? c.gradient : 1, 0);
+  const bound b = roofline(machine, FMM_DEVICE_GPU, pair, counts, FMM_PHASE_ULIST, work, 0);
+  const double share = share_in_double(counts);
+  const level_time tight = time_of(&c, work, b, c.gradient > 0 && counts->gradient ? c.gradient : 1, 0);
   return (level_time){(1 - share) * all.seconds + share * tight.seconds, (1 - share) * all.limit_s + share * tight.limit_s};
 }
 
@@ -129,7 +132,7 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   double launch_s = d->launch_s.value + c.launch_s + c.chain_s * fmm_phase_unknowns(counts, pair, (fmm_phase)phase), factor = (counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1) * fmm_constant_at(&c, precision, counts->tolerance);
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
     const fmm_work *work = &counts->level[fmm_work_on(counts, (fmm_phase)phase, (fmm_device)device, precision)][level];
-    level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision, 0), factor, precision);
+    level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision), factor, precision);
     if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && precision && counts->tight_share > 0) t = with_tight_tiles(t, machine, counts, pair, work);
     if (a_level && work->entries > 0) t.seconds += launch_s;
     table->level_s[phase][level][device][precision] = t.seconds;

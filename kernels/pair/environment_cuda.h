@@ -22,11 +22,6 @@ static __device__ __forceinline__ double fmm_rsqrt_guarded(double r2, double y) 
   if (r2 < 2.3e-308) y = r2 > 0 ? multiple * rsqrt(r2) : 0;
   return y;
 }
-static __device__ __forceinline__ float fmm_rsqrt_float(float r2) {
-  float y;
-  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(r2));
-  return y;
-}
 
 #define FMM_PAIR_FUNCTION static __device__ __forceinline__
 #define FMM_PAIR_NAME(name) fmm_pair_of_##name

@@ -1,7 +1,8 @@
 /* Which tiles of the U list are too tight for float, once a plan. A coordinate relative to the target box's centre (half-width h) is rounded by up to
  * 2^-24 of itself, 2^-25 or less in the mean square, so a pair at distance d moves by about 2^-25 (1 + 2 h / d) of its value (twice that for derivatives). Densities are not known yet: all
  * count alike, without cancellation of values nor of errors; the sums of molecules' and salts' charges are up to four times smaller than that. The tiles with the largest errors are marked until
- * those of the rest are within a quarter of the tolerance, in the relative L2 norm over all targets. Pairs of all kernels are taken as 1/r. */
+ * those of the rest are within a quarter of the tolerance, in the relative L2 norm over all targets. Pairs of all kernels are taken as 1/r.
+ * Of U in both directions what a tile's own leaf gives to it is measured and marked apart from the rest, and where values may be beyond float, in which its parts are kept, all is in double. */
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"
@@ -10,11 +11,16 @@ namespace {
 enum { THREADS = 128, TARGETS = 128, TOGETHER = 8, MEASURES = 4 /* squares of values and of errors, of potentials and of derivatives */ };
 
 constexpr double PART = 0.25; /* of the tolerance */
+constexpr double HUGE_ERROR = 1e300;
+constexpr double LARGEST_SQUARES = 1e60; /* of a tile's values: larger ones may be beyond float */
+constexpr double MOST = 0x1p22; /* half-widths to a pair's distance, beyond which float may take its points for one */
 constexpr float NEAR = 0.25f; /* half-widths: nearer pairs are measured in double; a float errs by a millionth of that and so of others' distances */
 
 struct job {
-  const fmm_cuda_tile *tile;
+  const fmm_cuda_tile *tile; /* and ranges, or chunks and mates */
   const fmm_cuda_range *range;
+  const fmm_cuda_chunk *chunk;
+  const fmm_cuda_mate *mate;
   const double *source[3], *target[3], *center[3], *half;
   double *measure;
 };
@@ -26,7 +32,7 @@ __device__ __forceinline__ void add_near(double dx, double dy, double dz, double
     if (dx != 0 || dy != 0 || dz != 0) m[1] = m[3] = INFINITY;
     return;
   }
-  double r2 = r * r, e = fma(h2, r, 1.0), error = e * e * r2;
+  double r2 = r * r, e = fma(h2, r, 1.0), error = h2 * r > MOST ? HUGE_ERROR : e * e * r2;
   m[0] += r2, m[1] += error;
   m[2] = fma(r2, r2, m[2]), m[3] = fma(error, r2, m[3]);
 }
@@ -41,49 +47,57 @@ __device__ __forceinline__ void add_far(float d2, float (&m)[MEASURES]) {
   if (GRADIENT) m[2] = fmaf(r2, r2, m[2]), m[3] = fmaf(error, r2, m[3]);
 }
 
+/* Targets [begin, begin + count) of a box in shared memory, in half-widths from its centre. */
+struct targets { int64_t begin; int count; double h, center[3]; const float4 *place; };
+
+/* Their pairs with some points, which are counted `times`. */
 template <int GRADIENT>
-__global__ void __launch_bounds__(THREADS) measure_tiles(const job a) {
-  __shared__ float4 place[TARGETS]; /* in half-widths, from the box's centre */
-  __shared__ double part[THREADS / 32][MEASURES];
-  const fmm_cuda_tile tile = a.tile[blockIdx.x];
-  const double h = a.half[tile.box], unit = 1 / h, center[3] = {a.center[0][tile.box], a.center[1][tile.box], a.center[2][tile.box]};
-  double m[MEASURES] = {};
-  for (int first = 0; first < tile.target_count; first += TARGETS) {
-    const int count = min(TARGETS, tile.target_count - first);
-    const int64_t begin = tile.target_begin + first;
-    __syncthreads();
-    for (int i = threadIdx.x; i < count; i += THREADS)
-      place[i] = make_float4((float)((a.target[0][begin + i] - center[0]) * unit), (float)((a.target[1][begin + i] - center[1]) * unit), (float)((a.target[2][begin + i] - center[2]) * unit), 0);
-    __syncthreads();
-    for (int r = 0; r < tile.range_count; r++) {
-      const fmm_cuda_range range = a.range[tile.range_begin + r];
-      for (int64_t j = range.begin + threadIdx.x; j < range.begin + range.count; j += THREADS) {
-        const double x = a.source[0][j], y = a.source[1][j], z = a.source[2][j];
-        const float u = (float)((x - center[0]) * unit), v = (float)((y - center[1]) * unit), w = (float)((z - center[2]) * unit);
-        float far[MEASURES] = {};
-        for (int i = 0; i < count; i += TOGETHER) { /* mostly none of them is near: one branch for all */
-          float d2[TOGETHER], least = INFINITY;
+__device__ __forceinline__ void measure_points(const job &a, const targets &t, int64_t from, int64_t points, double times, double *m) {
+  const double unit = 1 / t.h;
+  for (int64_t j = from + threadIdx.x; j < from + points; j += THREADS) {
+    const double x = a.source[0][j], y = a.source[1][j], z = a.source[2][j];
+    const float u = (float)((x - t.center[0]) * unit), v = (float)((y - t.center[1]) * unit), w = (float)((z - t.center[2]) * unit);
+    float far[MEASURES] = {};
+    double near[MEASURES] = {};
+    for (int i = 0; i < t.count; i += TOGETHER) { /* mostly none of them is near: one branch for all */
+      float d2[TOGETHER], least = INFINITY;
 #pragma unroll
-          for (int q = 0; q < TOGETHER; q++) {
-            const float4 at = place[min(i + q, count - 1)];
-            const float du = at.x - u, dv = at.y - v, dw = at.z - w;
-            d2[q] = i + q < count ? fmaf(du, du, fmaf(dv, dv, dw * dw)) : INFINITY; /* of which nothing comes */
-            least = fminf(least, d2[q]);
-          }
-          if (least < NEAR * NEAR)
-            for (int q = 0; q < TOGETHER && i + q < count; q++) {
-              const float4 at = place[i + q];
-              const float du = at.x - u, dv = at.y - v, dw = at.z - w, one = fmaf(du, du, fmaf(dv, dv, dw * dw));
-              if (one < NEAR * NEAR) add_near(a.target[0][begin + i + q] - x, a.target[1][begin + i + q] - y, a.target[2][begin + i + q] - z, 2 * h, m);
-              else add_far<GRADIENT>(one, far);
-            }
-          else
-#pragma unroll
-            for (int q = 0; q < TOGETHER; q++) add_far<GRADIENT>(d2[q], far);
-        }
-        for (int k = 0; k < MEASURES; k++) m[k] += far[k] * (k < 2 ? unit * unit : unit * unit * unit * unit);
+      for (int q = 0; q < TOGETHER; q++) {
+        const float4 at = t.place[min(i + q, t.count - 1)];
+        const float du = at.x - u, dv = at.y - v, dw = at.z - w;
+        d2[q] = i + q < t.count ? fmaf(du, du, fmaf(dv, dv, dw * dw)) : INFINITY; /* of which nothing comes */
+        least = fminf(least, d2[q]);
       }
+      if (least < NEAR * NEAR)
+        for (int q = 0; q < TOGETHER && i + q < t.count; q++) {
+          const float4 at = t.place[i + q];
+          const float du = at.x - u, dv = at.y - v, dw = at.z - w, one = fmaf(du, du, fmaf(dv, dv, dw * dw));
+          if (one < NEAR * NEAR) add_near(a.target[0][t.begin + i + q] - x, a.target[1][t.begin + i + q] - y, a.target[2][t.begin + i + q] - z, 2 * t.h, near);
+          else add_far<GRADIENT>(one, far);
+        }
+      else
+#pragma unroll
+        for (int q = 0; q < TOGETHER; q++) add_far<GRADIENT>(d2[q], far);
     }
+    for (int k = 0; k < (GRADIENT ? MEASURES : 2); k++) m[k] += times * (near[k] + far[k] * (k < 2 ? unit * unit : unit * unit * unit * unit));
+  }
+}
+
+/* Targets of a box, as many at once as there is room for, with what each_range gives to measure_points: (targets, measures). */
+template <class Each>
+__device__ __forceinline__ void measure_tile(const job &a, int box, int64_t target_begin, int target_count, const Each &each_range) {
+  __shared__ float4 place[TARGETS];
+  __shared__ double part[THREADS / 32][MEASURES];
+  targets t = {0, 0, a.half[box], {a.center[0][box], a.center[1][box], a.center[2][box]}, place};
+  const double unit = 1 / t.h;
+  double m[MEASURES] = {};
+  for (int first = 0; first < target_count; first += TARGETS) {
+    t.begin = target_begin + first, t.count = min(TARGETS, target_count - first);
+    __syncthreads();
+    for (int i = threadIdx.x; i < t.count; i += THREADS)
+      place[i] = make_float4((float)((a.target[0][t.begin + i] - t.center[0]) * unit), (float)((a.target[1][t.begin + i] - t.center[1]) * unit), (float)((a.target[2][t.begin + i] - t.center[2]) * unit), 0);
+    __syncthreads();
+    each_range(t, m);
   }
   for (int k = 0; k < MEASURES; k++) {
     for (int step = 16; step; step >>= 1) m[k] += __shfl_xor_sync(0xffffffffu, m[k], step);
@@ -94,6 +108,33 @@ __global__ void __launch_bounds__(THREADS) measure_tiles(const job a) {
   double sum = 0;
   for (int w = 0; w < THREADS / 32; w++) sum += part[w][threadIdx.x];
   a.measure[(int64_t)blockIdx.x * MEASURES + threadIdx.x] = sum;
+}
+
+template <int GRADIENT>
+__global__ void __launch_bounds__(THREADS) measure_tiles(const job a) {
+  const fmm_cuda_tile tile = a.tile[blockIdx.x];
+  measure_tile(a, tile.box, tile.target_begin, tile.target_count, [&](const targets &t, double(&m)[MEASURES]) {
+    for (int r = 0; r < tile.range_count; r++) {
+      const fmm_cuda_range range = a.range[tile.range_begin + r];
+      measure_points<GRADIENT>(a, t, range.begin, range.count, 1, m);
+    }
+  });
+}
+
+/* Tiles that sum both directions of their pairs, potentials alone: such a pair counts for both of its points. Measures: of the sources that are summed onto the tile alone, and of the others. */
+__global__ void __launch_bounds__(THREADS) measure_both(const job a) {
+  const fmm_cuda_chunk first = a.chunk[blockIdx.x];
+  measure_tile(a, first.box, first.target_begin, first.target_count, [&](const targets &t, double(&m)[MEASURES]) {
+    for (int64_t c = blockIdx.x; c >= 0; c = a.chunk[c].next) {
+      const int64_t begin = a.chunk[c].mate_begin;
+      const int mates = a.chunk[c].mates;
+      for (int i = 0; i < mates; i++) {
+        const fmm_cuda_mate mate = a.mate[begin + i];
+        if (mate.partial < 0) measure_points<0>(a, t, mate.begin, mate.count, 1, m);
+        else measure_points<0>(a, t, mate.begin, mate.count, 2, m + 2);
+      }
+    }
+  });
 }
 
 /* Numbers from zero on by their first bits: sign, exponent and two more. */
@@ -132,6 +173,60 @@ void mark(fmm_cuda_sums *s, const double *measure, int k, double factor, double 
   for (int64_t i = 0; i < s->n_tiles; i++)
     if (!(measure[i * MEASURES + k + 1] < limit)) s->tile[i].precise = 1;
 }
+
+/* The same for tiles that sum both directions, whose two kinds of sources are marked apart. room: CLASSES and two a tile. */
+void mark_both(fmm_cuda_sums *s, const double *measure, double tolerance, double *room) {
+  double values = 0;
+  for (int64_t i = 0; i < s->n_tiles; i++) values += measure[i * MEASURES] + measure[i * MEASURES + 2];
+  const double limit = limit_of(2 * s->n_tiles, measure + 1, 2, PART * PART * tolerance * tolerance * values / 0x1p-50, room);
+  for (int64_t i = 0; i < s->n_tiles; i++) {
+    const double *m = measure + i * MEASURES;
+    const uint8_t precise = !(m[3] < limit) ? FMM_BOTH_ALL_PRECISE : !(m[1] < limit) ? FMM_BOTH_ALONE_PRECISE : 0;
+    for (int64_t c = i; precise && c >= 0; c = s->chunk[c].next) s->chunk[c].precise = precise;
+  }
+}
+
+/* Whether sums may be beyond float, in which parts of leaves are kept. */
+int is_wide(const fmm_cuda_sums *s, const double *measure) {
+  for (int64_t i = 0; i < s->n_tiles * MEASURES; i += 2)
+    if (!(measure[i] < LARGEST_SQUARES) || measure[i + 1] == INFINITY) return 1;
+  return 0;
+}
+
+/* Then all is summed in double, and so are parts. */
+fmm_status widen(fmm_gpu_plan *p) {
+  fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
+  const size_t bytes = fmm_cuda_wide_bytes(p);
+  s->single = 0;
+  if (bytes) CUDA_TRY(cudaMalloc(&p->wide, bytes));
+  p->wide_bytes = bytes, s->d_partial = (double *)p->wide;
+  CUDA_TRY(fmm_cuda_both_prepare(p));
+  return FMM_OK;
+}
+
+fmm_status send_marks(fmm_cuda_sums *s, const int32_t *precise) {
+  if (s->both) CUDA_TRY(cudaMemcpy(s->d_chunk, s->chunk, (size_t)s->n_chunks * sizeof *s->chunk, cudaMemcpyHostToDevice));
+  else CUDA_TRY(cudaMemcpy(s->d_tile, s->tile, (size_t)s->n_tiles * sizeof *s->tile, cudaMemcpyHostToDevice));
+  CUDA_TRY(cudaMemcpy(s->d_precise, precise, (size_t)(s->n_precise + s->n_alone_precise) * sizeof *precise, cudaMemcpyHostToDevice));
+  return FMM_OK;
+}
+
+/* Which tiles are marked for the kernel in double, and behind them those of which it is their own leaf's sums alone. */
+void list_marked(fmm_cuda_sums *s, int32_t *precise) {
+  const int all = s->both ? FMM_BOTH_ALL_PRECISE : 1;
+  int64_t n = 0;
+  for (int64_t i = 0; i < s->n_tiles; i++)
+    if ((s->both ? s->chunk[i].precise : s->tile[i].precise) == all) precise[n++] = (int32_t)i;
+  s->n_precise = n;
+  for (int64_t i = 0; s->both && i < s->n_tiles; i++)
+    if (s->chunk[i].precise == FMM_BOTH_ALONE_PRECISE) precise[n++] = (int32_t)i;
+  s->n_alone_precise = n - s->n_precise;
+}
+}
+
+size_t fmm_cuda_wide_bytes(const fmm_gpu_plan *p) {
+  const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
+  return s->both && s->single ? (size_t)s->n_partial * sizeof(double) : 0;
 }
 
 /* The tiles are on both sides; those of the device get their marks, and which they are. */
@@ -142,24 +237,27 @@ fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *p) {
   fmm_status status = FMM_OK;
   cudaStream_t stream = p->stream[FMM_CUDA_NEAR];
   if (!s->single || s->n_tiles == 0) return FMM_OK;
-  job a = {s->d_tile, s->d_range, {p->d_source[0], p->d_source[1], p->d_source[2]}, {p->d_target[0], p->d_target[1], p->d_target[2]}, {p->d_center[0], p->d_center[1], p->d_center[2]}, p->d_half, p->d_tight};
+  job a = {s->d_tile, s->d_range, s->d_chunk, s->d_mate, {p->d_source[0], p->d_source[1], p->d_source[2]}, {p->d_target[0], p->d_target[1], p->d_target[2]}, {p->d_center[0], p->d_center[1], p->d_center[2]}, p->d_half, p->d_tight};
   const size_t bytes = (size_t)s->n_tiles * MEASURES * sizeof(double);
   FMM_CHECK(FMM_ALLOCATE(&measure, s->n_tiles * MEASURES, "measures of the U list"));
-  FMM_CHECK(FMM_ALLOCATE(&room, CLASSES + s->n_tiles, "measures of the U list"));
-  if (p->gradient) measure_tiles<1><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
+  FMM_CHECK(FMM_ALLOCATE(&room, CLASSES + 2 * s->n_tiles, "measures of the U list"));
+  if (s->both) measure_both<<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
+  else if (p->gradient) measure_tiles<1><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
   else measure_tiles<0><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
   FMM_CHECK(CUDA_CHECKED(cudaGetLastError()));
   FMM_CHECK(CUDA_CHECKED(cudaMemcpyAsync(measure, p->d_tight, bytes, cudaMemcpyDeviceToHost, stream)));
   FMM_CHECK(CUDA_CHECKED(cudaStreamSynchronize(stream)));
-  mark(s, measure, 0, 0x1p-50, p->tolerance, room);
+  if (s->both && is_wide(s, measure)) {
+    FMM_CHECK(widen(p));
+    goto done;
+  }
+  if (s->both) mark_both(s, measure, p->tolerance, room);
+  else mark(s, measure, 0, 0x1p-50, p->tolerance, room);
   if (p->gradient) mark(s, measure, 2, 0x1p-48, p->tolerance, room);
   FMM_CHECK(FMM_ALLOCATE(&precise, s->n_tiles, "tiles too tight for float"));
-  for (int64_t i = 0; i < s->n_tiles; i++)
-    if (s->tile[i].precise) precise[s->n_precise++] = (int32_t)i;
-  if (s->n_precise) {
-    FMM_CHECK(CUDA_CHECKED(cudaMemcpy(s->d_tile, s->tile, (size_t)s->n_tiles * sizeof *s->tile, cudaMemcpyHostToDevice)));
-    FMM_CHECK(CUDA_CHECKED(cudaMemcpy(s->d_precise, precise, (size_t)s->n_precise * sizeof *precise, cudaMemcpyHostToDevice)));
-  }
+  list_marked(s, precise);
+  if (s->n_precise + s->n_alone_precise) FMM_CHECK(send_marks(s, precise));
+  if (s->both && s->n_precise) FMM_CHECK(CUDA_CHECKED(fmm_cuda_both_prepare_tight(p)));
 done:
   FMM_FREE(&precise);
   FMM_FREE(&measure);

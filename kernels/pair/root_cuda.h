@@ -1,4 +1,4 @@
-/* 1/sqrt in double on the GPU from the hardware's seed, rsqrt.approx.ftz.f64, which has a relative error of 9.3e-7: a third-order step (1.7e-16), one Newton
+/* 1/sqrt on the GPU: in float the hardware's, in double from its hardware's seed, rsqrt.approx.ftz.f64, which has a relative error of 9.3e-7: a third-order step (1.7e-16), one Newton
  * step (1.3e-12), and the latter's double value, which saves the halving where a sum is linear in it. The seed flushes subnormal squares. */
 #ifndef FMM_ROOT_CUDA_H
 #define FMM_ROOT_CUDA_H
@@ -23,6 +23,11 @@ static __device__ __forceinline__ double fmm_rsqrt_newton(double r2, double y) {
   return fma(__hiloint2double(__double2hiint(y) - 0x00100000, 0), e, y);
 }
 static __device__ __forceinline__ double fmm_rsqrt_newton_twice(double r2, double y) { return y * fma(-(r2 * y), y, 3.0); }
+static __device__ __forceinline__ float fmm_rsqrt_float(float r2) {
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(r2));
+  return y;
+}
 /* sum += 2 density / r, with the density's product beside the step instead of behind it. */
 static __device__ __forceinline__ void fmm_add_twice(double &sum, double density, double r2) {
   double y = fmm_rsqrt_seed(r2);

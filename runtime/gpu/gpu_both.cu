@@ -154,7 +154,7 @@ void fill_row(const tables *t, fmm_cuda_sums *s, int32_t row) {
     w.first = &s->chunk[number], w.further = &s->chunk[further], w.chunks = 0;
     for (int c = 0; c < n; c++)
       *(c ? w.further + c - 1 : w.first) =
-        fmm_cuda_chunk{0, l->first + begin, row, c + 1 < n ? (int32_t)(further + c) : -1, (int32_t)(end - begin), 0, 0, 0, (uint8_t)l->lanes_log2, (uint8_t)l->per_lane};
+        fmm_cuda_chunk{0, l->first + begin, row, c + 1 < n ? (int32_t)(further + c) : -1, (int32_t)(end - begin), 0, 0, 0, (uint8_t)l->lanes_log2, (uint8_t)l->per_lane, 0, t->u->row[row]};
     add_row(t, &w, row, i);
     further += n - 1;
   }

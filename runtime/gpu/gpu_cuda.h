@@ -18,6 +18,7 @@ extern "C" {
 #include "runtime/gpu.h"
 #include "runtime/jobs.h"
 }
+#include "runtime/gpu/gpu_sums_cuda.h"
 #include "kernels/vlist/vlist_lines_cuda.h"
 
 /* The seam: counts calls and fails the one asked for (fmm_gpu_fail_at). */
@@ -75,75 +76,6 @@ struct fmm_cuda_on_device {
   }
   ~fmm_cuda_on_device() { cudaSetDevice(before); }
 };
-
-/* A tile: up to 32 * per-lane targets of one row and the row's source ranges. 128 threads: groups of 2^lanes_log2 lanes hold `per_lane` targets a
- * lane; the groups share the sources among them and are summed at the end, in a fixed order. */
-typedef struct fmm_cuda_tile {
-  int64_t range_begin, target_begin; /* target_begin: first point, or first surface point */
-  int64_t partial;                   /* where its sums go in d_partial, [value and column][target], as one of several parts; -1: they are whole */
-  int32_t range_count, target_count;
-  int32_t box;                       /* target box */
-  int32_t slot;                      /* surface targets: index of the output expansion */
-  int32_t lanes_log2, per_lane;
-  int32_t precise;                   /* too tight for float */
-} fmm_cuda_tile;
-
-/* Targets whose sums come in parts, one behind the other in d_partial. */
-typedef struct fmm_cuda_joint { int64_t target_begin, partial; int32_t target_count, parts; } fmm_cuda_joint;
-
-typedef struct fmm_cuda_range { int64_t begin; int32_t count, guard; } fmm_cuda_range; /* points; guard: zero distances may occur */
-
-/* What a lane of the sums from surfaces onto points does: some targets of a tile, one after the other. */
-typedef struct fmm_cuda_unit {
-  uint32_t target, partial; /* the first; where its sums go in d_partial, all ones: they are whole */
-  int32_t first;            /* the tile's box (L2P), or where its first one stands in d_box */
-  uint16_t boxes, targets;
-} fmm_cuda_unit;
-/* Points of a surface that share two coordinates: where the two squares stand among a source's, the axis along which they lie and the first's place there, and the points, -1: none. */
-typedef struct fmm_cuda_run { uint8_t a, b, axis, begin; int16_t point[6]; } fmm_cuda_run;
-
-/* U where the sums of two leaves onto one another are made together (kernels/pair/pair_both_cuda.cu): a tile's sources are chunks, a chunk's some leaves or parts of them, first
- * those that are summed onto the tile alone: the leaf itself. */
-typedef struct fmm_cuda_mate {
-  int64_t begin, partial; /* first source; where the tile's sums onto them go in d_partial, -1: nowhere */
-  int32_t row;            /* the leaf's */
-  uint16_t count, place;  /* place: of the first in the chunk */
-} fmm_cuda_mate;
-typedef struct fmm_cuda_chunk { /* with what is the same for all of the tile's */
-  int64_t mate_begin, target_begin;
-  int32_t row, next;             /* next: the tile's next chunk, -1: none */
-  int32_t target_count, mates, filled, alone; /* mates: one or more; alone: sources that come first and get no sums */
-  uint8_t lanes_log2, per_lane;
-} fmm_cuda_chunk;
-
-/* The pair sums of one phase: tiles by row, and their ranges (of points, or boxes whose surfaces are the sources). */
-typedef struct fmm_cuda_sums {
-  int64_t n_rows, n_tiles, n_ranges;
-  int64_t *row_tile, *row_joint;     /* host: tiles of row r are row_tile[r] .. row_tile[r + 1]), of U in both directions so many; joints likewise */
-  fmm_cuda_tile *tile, *d_tile;      /* host copies are freed after the upload */
-  fmm_cuda_range *range, *d_range;
-  int32_t *box, *d_box;
-  int32_t *order, *d_order;          /* in which all tiles together are begun; NULL: as they are */
-  int64_t n_joints, n_partial;
-  int32_t most_joined;               /* targets of the largest joint of U in both directions */
-  fmm_cuda_joint *joint, *d_joint;
-  double *d_partial;
-  int lattice;                       /* by the kernels for points and surfaces (kernels/pair/pair_lattice_cuda.cu): a tile a row, or a part of one */
-  int shared_rows;                   /* those onto surfaces: tiles that four warps take (lanes_log2 is 7, else 5), the first in the order */
-  int64_t n_units;                   /* those from surfaces: FMM_LATTICE_TARGETS targets of one tile each, a lane's; tile by tile */
-  int32_t *unit_end, *d_unit_end;    /* past each tile's last unit; the host's is kept */
-  fmm_cuda_unit *d_unit;
-  int both;                          /* U in both directions at once: chunks instead of tiles and ranges, first those that tiles begin with, then others */
-  int direct, near;                  /* that of a leaf that is the whole tree; pairs of its points may be so near that their squared distance vanishes */
-  int64_t n_chunks, n_mates;
-  fmm_cuda_chunk *chunk, *d_chunk;
-  fmm_cuda_mate *mate, *d_mate;
-  int single;                        /* in float, but the precise tiles */
-  int64_t n_precise;
-  int32_t *d_precise;                /* (U) which they are; NULL: looked for among all */
-} fmm_cuda_sums;
-
-typedef enum fmm_cuda_sum { FMM_SUM_P2M, FMM_SUM_U, FMM_SUM_W, FMM_SUM_X, FMM_SUM_L2P, FMM_N_SUMS } fmm_cuda_sum;
 
 /* An execution's results: factors; where the device writes them: the caller's memory, or page-locked memory of the plan's, from which finish copies them `to` the caller's
  * arrays. direct: one of them is a page-locked array of the caller's. pieces: in which they come to the plan's memory. */
@@ -231,6 +163,8 @@ struct fmm_gpu_plan {
   /* pair sums */
   fmm_cuda_sums sums[FMM_N_SUMS];
   double *d_tight;                   /* room of fmm_cuda_mark_tight */
+  void *wide;                        /* U's parts in double, where they are too large for the floats that they were to be */
+  size_t wide_bytes;
   int n_runs;
   fmm_cuda_run *d_run;               /* of the surface, for sums onto it */
   unsigned *d_next_tile;             /* of U, where blocks take tiles in turn */
@@ -305,9 +239,11 @@ cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *job);
 cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *plan, fmm_cuda_sum sum, cudaStream_t stream);
 /* U in both directions at once (kernels/pair/pair_both_cuda.cu): whether it serves; rows [row_begin, row_end), enqueued. */
 int fmm_cuda_both_serves(const fmm_gpu_plan *plan);
-/* Once a device, before the first run. */
-cudaError_t fmm_cuda_both_prepare(void);
-cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end, cudaStream_t stream);
+/* Before the first run, the latter where tiles are too tight for float. */
+cudaError_t fmm_cuda_both_prepare(const fmm_gpu_plan *plan);
+cudaError_t fmm_cuda_both_prepare_tight(const fmm_gpu_plan *plan);
+/* tight_stream: of tiles that are all in double. Sums are whole when their parts were joined, which must wait for both streams. */
+cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end, cudaStream_t stream, cudaStream_t tight_stream);
 cudaError_t fmm_cuda_both_join(const fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end, cudaStream_t stream);
 /* The runs of a surface, at most FMM_LATTICE_MOST_RUNS; returns how many. */
 enum { FMM_LATTICE_MOST_RUNS = 96 };
@@ -413,6 +349,8 @@ cudaError_t fmm_cuda_down_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_pa
 
 /* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: 4 doubles a tile. */
 fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *plan);
+/* What it may take beside the arena for parts in double. */
+size_t fmm_cuda_wide_bytes(const fmm_gpu_plan *plan);
 
 fmm_status fmm_up_cuda(fmm_gpu_plan *plan, cudaStream_t stream);
 fmm_status fmm_down_cuda(fmm_gpu_plan *plan, cudaStream_t stream);

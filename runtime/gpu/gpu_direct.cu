@@ -12,7 +12,7 @@ namespace {
 enum { GRAIN = 16 /* tiles of a task */ };
 
 /* The leaf's points, its tiles of `size` points, the last of fewer, and their shape; mates: that a tile takes; alone: tiles, itself too, that it sums one way, in its first chunk. */
-struct circle { int64_t begin, points, tiles, size, mates, alone, a_chunk, chunks; int lanes_log2, per_lane; };
+struct circle { int64_t begin, points, tiles, size, mates, alone, a_chunk, chunks; int lanes_log2, per_lane; int32_t box; };
 
 int64_t first_of(const circle &c, int64_t tile) { return tile * c.size < c.points ? tile * c.size : c.points; }
 
@@ -40,14 +40,14 @@ void fill_tile(const circle &c, fmm_cuda_sums *s, int64_t i) {
   for (int64_t k = 0; k < c.chunks; k++) {
     const int64_t from = chunk_begin(c, k), begin = i * all + from;
     fmm_cuda_chunk *chunk = &s->chunk[k ? further + k - 1 : i];
-    *chunk = fmm_cuda_chunk{begin, c.begin + first, 0, k + 1 < c.chunks ? (int32_t)(further + k) : -1, (int32_t)(first_of(c, i + 1) - first), 0, 0, 0, (uint8_t)c.lanes_log2, (uint8_t)c.per_lane};
+    *chunk = fmm_cuda_chunk{begin, c.begin + first, 0, k + 1 < c.chunks ? (int32_t)(further + k) : -1, (int32_t)(first_of(c, i + 1) - first), 0, 0, 0, (uint8_t)c.lanes_log2, (uint8_t)c.per_lane, 0, c.box};
     fill_chunk(c, i, from, chunk_begin(c, k + 1), chunk, &s->mate[begin]);
   }
 }
 
 circle circle_of(const fmm_tree *tree, int32_t box) {
   circle c = {};
-  c.begin = tree->target_begin[box], c.points = tree->target_end[box] - c.begin;
+  c.box = box, c.begin = tree->target_begin[box], c.points = tree->target_end[box] - c.begin;
   fmm_pair_shape_tiles(c.points, fmm_pair_tile_cap(tree->targets.n), FMM_BOTH_MOST, &c.tiles, &c.lanes_log2, &c.per_lane);
   c.size = (c.points + c.tiles - 1) / c.tiles, c.tiles = (c.points + c.size - 1) / c.size;
   c.mates = fmm_pair_direct_mates(c.points, c.tiles);

@@ -268,11 +268,6 @@ fmm_status span(const fmm_gpu_plan *p, const cudaEvent_t event[2], double *start
 fmm_status fmm_cuda_sum_run(fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
   const fmm_cuda_sums *s = &p->sums[sum];
   if (!s->row_tile) return FMM_FAIL(FMM_ERR_INTERNAL, "this GPU plan was made without pair sum %d", (int)sum);
-  if (s->both) {
-    CUDA_TRY(fmm_cuda_both_sum(p, row_begin, row_end, stream));
-    CUDA_TRY(fmm_cuda_both_join(p, row_begin, row_end, stream));
-    return FMM_OK;
-  }
   int tight = s->single && s->n_precise;
   fmm_cuda_pair_job job = {p, sum, s->row_tile[row_begin], s->row_tile[row_end], stream, tight ? p->stream[FMM_CUDA_TIGHT] : stream, 0};
   if (sum == FMM_SUM_U && beside_far(p, row_begin, row_end)) {
@@ -280,9 +275,11 @@ fmm_status fmm_cuda_sum_run(fmm_gpu_plan *p, fmm_cuda_sum sum, int64_t row_begin
     p->shares_u = 1;
   }
   if (tight) FMM_TRY(after(job.tight_stream, p->tight_ready, stream));
-  CUDA_TRY(s->lattice ? fmm_cuda_lattice_sum(&job) : fmm_cuda_pair_find(p->info)(&job));
+  if (s->both) CUDA_TRY(fmm_cuda_both_sum(p, row_begin, row_end, stream, job.tight_stream));
+  else CUDA_TRY(s->lattice ? fmm_cuda_lattice_sum(&job) : fmm_cuda_pair_find(p->info)(&job));
   if (tight) FMM_TRY(after(stream, p->tight_done, job.tight_stream));
-  CUDA_TRY(fmm_cuda_join(p, sum, s->row_joint[row_begin], s->row_joint[row_end], p->d_near, stream)); /* W's alone */
+  if (s->both) CUDA_TRY(fmm_cuda_both_join(p, row_begin, row_end, stream));
+  else CUDA_TRY(fmm_cuda_join(p, sum, s->row_joint[row_begin], s->row_joint[row_end], p->d_near, stream)); /* W's alone */
   return FMM_OK;
 }
 

@@ -134,7 +134,7 @@ size_t layout(fmm_gpu_plan *p, char *base, int slab) {
     if (s->range) take(&a, &s->d_range, s->n_ranges);
     if (s->box) take(&a, &s->d_box, s->n_ranges);
     if (s->order) take(&a, &s->d_order, s->n_tiles);
-    if (s->n_joints) take(&a, &s->d_joint, s->n_joints), take(&a, &s->d_partial, s->n_partial);
+    if (s->n_joints) take(&a, &s->d_joint, s->n_joints), take(&a, (char **)&s->d_partial, s->n_partial * (int64_t)(s->both && s->single ? sizeof(float) : sizeof(double)));
     if (s->both) take(&a, &s->d_chunk, s->n_chunks), take(&a, &s->d_mate, s->n_mates);
     if (s->unit_end) take(&a, &s->d_unit_end, s->n_tiles), take(&a, &s->d_unit, s->n_units);
   }
@@ -201,7 +201,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   for (int sum = 0; sum < FMM_N_SUMS; sum++) p->sums[sum].single = is_single(s, (fmm_cuda_sum)sum);
   p->v_single = p->precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE;
   const unsigned together = 1u << FMM_PHASE_UP | 1u << FMM_PHASE_ULIST | 1u << FMM_PHASE_VLIST | 1u << FMM_PHASE_DOWN; /* W would have to wait for the last of U */
-  p->overlaps = p->sums[FMM_SUM_U].single && p->columns == 1 && !p->gradient && (p->phases & together) == together && s->lists->w.n_rows == 0;
+  p->overlaps = p->sums[FMM_SUM_U].single && !fmm_cuda_both_serves(p) && p->columns == 1 && !p->gradient && (p->phases & together) == together && s->lists->w.n_rows == 0;
   p->carveout = p->overlaps ? CARVEOUT : -1;
 }
 
@@ -226,7 +226,7 @@ fmm_status choose_kernels(void *context) {
   if (p->block && p->leaves_fit && fmm_cuda_lattice_serves(p, FMM_SUM_P2M)) CUDA_TRY(fmm_cuda_up_leaves_prepare(p->order));
   if (p->block && fmm_cuda_lattice_serves(p, FMM_SUM_L2P)) CUDA_TRY(fmm_cuda_down_leaves_prepare(p->order));
   if (p->overlaps) p->early = 0;
-  if (fmm_cuda_has(p, FMM_PHASE_ULIST) && fmm_cuda_both_serves(p)) CUDA_TRY(fmm_cuda_both_prepare());
+  if (fmm_cuda_has(p, FMM_PHASE_ULIST) && fmm_cuda_both_serves(p)) CUDA_TRY(fmm_cuda_both_prepare(p));
   return FMM_OK;
 }
 
@@ -261,9 +261,11 @@ fmm_status fall_back(void *context) {
 
 fmm_status reserve(fmm_cuda_setup *setup) {
   fmm_gpu_plan *p = setup->plan;
-  const size_t available = p->available - p->first_bytes;
+  size_t available = p->available - p->first_bytes;
+  fmm_cuda_sums *u = &p->sums[FMM_SUM_U];
   fmm_job again = {"U's table, one way", fall_back, setup, 0, 0};
-  if (p->sums[FMM_SUM_U].both && layout(p, NULL, 1) > available) FMM_TRY(fmm_jobs_run(&again, 1, p->threads));
+  if (u->both && layout(p, NULL, 1) + fmm_cuda_wide_bytes(p) > available) FMM_TRY(fmm_jobs_run(&again, 1, p->threads));
+  available -= fmm_cuda_wide_bytes(p); /* it is enough by now, or none */
   int slabs = 1, slab = p->order;
   while (layout(p, NULL, slab) > available && slab > 1) slab = (p->order + slabs) / (slabs + 1), slabs++;
   size_t bytes = layout(p, NULL, slab);
@@ -408,13 +410,14 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
     fmm_cuda_stage_free(p);
     if (p->first) cudaFree(p->first);
     if (p->arena) cudaFree(p->arena);
+    if (p->wide) cudaFree(p->wide);
     cudaGetLastError();
   }
   free_offsets(p);
   FMM_FREE(plan);
 }
 
-extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->first_bytes + plan->arena_bytes; }
+extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->first_bytes + plan->arena_bytes + plan->wide_bytes; }
 extern "C" size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return plan->host_bytes; }
 extern "C" int fmm_gpu_plan_parts(const fmm_gpu_plan *plan, const fmm_gpu_part **parts) {
   *parts = plan->part;

@@ -204,7 +204,7 @@ static void the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them(void **stat
   assert_true(c.both_on_gpu && !gradient.both_on_gpu && !stokes.both_on_gpu);
   assert_true(gradient.total[FMM_WORK_ULIST_GPU_BOTH].pairs == 0 && gradient.total[FMM_WORK_ULIST_GPU].pairs == one->pairs);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 0), FMM_WORK_ULIST_GPU_BOTH);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 1), FMM_WORK_ULIST_GPU);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 1), FMM_WORK_ULIST_GPU_BOTH);
   assert_int_equal(fmm_work_on(&gradient, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 0), FMM_WORK_ULIST_GPU);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_CPU, 0), FMM_PHASE_ULIST);
 }

@@ -390,7 +390,7 @@ static void a_failing_call_is_survived_with_large_arrays(void **context) {
   release(&p);
 }
 
-/* Of one leaf: the frame's calls and those of U, its marks among them: four in double, eight in single, where blocks take tiles in turn. The frame's are what a plan
+/* Of one leaf: the frame's calls and those of U, its marks among them: four, in single too. The frame's are what a plan
  * assumes where nothing is calibrated. */
 static void an_evaluation_calls_the_driver_as_often_as_is_assumed(void **context) {
   for (int mixed = 0; mixed < 2; mixed++) {
@@ -402,7 +402,7 @@ static void an_evaluation_calls_the_driver_as_often_as_is_assumed(void **context
     execute(&p);
     int64_t first = fmm_gpu_call_count();
     execute(&p);
-    assert_int_equal(fmm_gpu_call_count() - first, FMM_GPU_FRAME_CALLS + (mixed ? 8 : 4));
+    assert_int_equal(fmm_gpu_call_count() - first, FMM_GPU_FRAME_CALLS + 4);
     release(&p);
   }
 }

@@ -67,6 +67,12 @@ static void u_in_both_directions_takes_boxes_without_mates(void **context) {
     double *before = values_of(f.n_potential, 0);
     memcpy(before, f.fetched, (size_t)f.n_potential * sizeof *before);
     assert_same_bits(&f, FMM_PHASE_ULIST, before, f.n_potential, 17);
+    use_precision(&f, FMM_PRECISION_MIXED, 1e-5);
+    assert_false(fmm_gpu_plan_falls_back(f.plan));
+    run_gpu(&f, FMM_PHASE_ULIST, 1);
+    assert_close(f.shape, "ulist in float", f.n_potential, f.potential, f.fetched, 3e-6);
+    memcpy(before, f.fetched, (size_t)f.n_potential * sizeof *before);
+    assert_same_bits(&f, FMM_PHASE_ULIST, before, f.n_potential, 17);
     FMM_FREE(&before);
     release(&f);
   }
@@ -111,33 +117,50 @@ static void every_phase_in_single_precision_keeps_five_digits(void **context) {
   }
 }
 
-/* A cluster 1e-9 wide in a leaf of width 1: in float its points would be one. */
-static void tiles_that_are_too_tight_for_float_are_done_in_double(void **context) {
-  enum { N = 600, CLUSTER = 40 };
-  const fmm_tree_options options = {.leaf_size = N, .root_scale = 1};
-  fixture f = {.shape = &shapes[2]};
-  double *points = values_of(3 * N, 1);
-  assert_ok(fmm_generate_points("uniform", N, 7, points, 1));
-  for (int i = 3; i < 3 * CLUSTER; i++) points[i] = points[i % 3] + 1e-9 * points[i];
-  assert_ok(fmm_tree_build(&f.tree, N, points, NULL, 0, NULL, &options, 1));
+/* Points of the unit cube, of which some make a cluster about its middle, which is a corner of leaves where there are several; `pair`: two more a billionth apart on a face between leaves
+ * of a quarter's width. U in single within the tolerance of the reference, which needs such pairs in double. */
+static void check_cluster(const char *what, int64_t n, int leaf_size, double width, int pair, int gradient, double tolerance) {
+  enum { CLUSTER = 40 };
+  const shape s = {what, "laplace", "uniform", n, 4, leaf_size, 1, gradient, 0, 0, tolerance};
+  const fmm_tree_options options = {.leaf_size = leaf_size, .root_scale = 1};
+  fixture f = {.shape = &s};
+  double *points = values_of(3 * n, 1);
+  assert_ok(fmm_generate_points("uniform", n, 7, points, 1));
+  for (int i = 0; i < 3 * CLUSTER; i++) points[i] = 0.5 + width * (points[i] - 0.5);
+  for (int k = 0; k < 3; k++) points[3 * CLUSTER + k] = 0, points[3 * CLUSTER + 3 + k] = 1; /* the cube's corners */
+  for (int i = 0; pair && i < 2; i++) points[3 * CLUSTER + 6 + 3 * i] = 0.25 + (i - 0.5) * 1e-9, points[3 * CLUSTER + 7 + 3 * i] = 0.13, points[3 * CLUSTER + 8 + 3 * i] = 0.12;
+  assert_ok(fmm_tree_build(&f.tree, n, points, NULL, 0, NULL, &options, 1));
   assert_ok(fmm_lists_build(&f.lists, &f.tree, 4, FMM_LISTS_TO_SUM, 1));
-  assert_int_equal(f.tree.n_leaves, 1);
-  const fmm_pair *pair;
-  assert_ok(fmm_pair_find("laplace", &pair));
-  f.n_potential = 4 * f.tree.targets.n;
-  f.input = values_of(N, 3), f.density = values_of(f.tree.sources.n, 0), f.potential = values_of(f.n_potential, 0), f.fetched = values_of(f.n_potential, 0);
+  assert_true((f.tree.n_leaves == 1) == (leaf_size >= n));
+  const fmm_pair *laplace;
+  assert_ok(fmm_pair_find("laplace", &laplace));
+  f.n_potential = (gradient ? 4 : 1) * f.tree.targets.n;
+  f.input = values_of(n, 3), f.density = values_of(f.tree.sources.n, 0), f.potential = values_of(f.n_potential, 0), f.fetched = values_of(f.n_potential, 0);
   fmm_gather_densities(&f.tree.sources, 1, f.input, f.density, 0, NULL, 1);
-  f.state = (fmm_state){.tree = &f.tree, .lists = &f.lists, .pair = pair, .params = f.params, .n_columns = 1, .gradient = 1, .threads = 1, .tolerance = 1e-5,
+  f.state = (fmm_state){.tree = &f.tree, .lists = &f.lists, .pair = laplace, .params = f.params, .n_columns = 1, .gradient = gradient, .threads = 1, .tolerance = tolerance,
                         .density = f.density, .potential = f.potential};
   run_reference(&f, &fmm_ulist_reference);
   f.state.precision[FMM_PHASE_ULIST] = FMM_PRECISION_MIXED;
   fmm_gpu_request request = {.state = &f.state, .phases = 1u << FMM_PHASE_ULIST, .threads = 1};
   assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+  assert_false(fmm_gpu_plan_falls_back(f.plan));
   run_gpu(&f, FMM_PHASE_ULIST, 1);
-  assert_close(f.shape, "potentials", f.tree.targets.n, f.potential, f.fetched, 1e-5);
-  assert_close(f.shape, "derivatives", 3 * f.tree.targets.n, f.potential + f.tree.targets.n, f.fetched + f.tree.targets.n, 1e-5);
+  for (int64_t i = 0; i < f.n_potential; i++) assert_true(isfinite(f.fetched[i]));
+  assert_close(f.shape, "potentials", f.tree.targets.n, f.potential, f.fetched, tolerance);
+  if (gradient) assert_close(f.shape, "derivatives", 3 * f.tree.targets.n, f.potential + f.tree.targets.n, f.fetched + f.tree.targets.n, tolerance);
   FMM_FREE(&points);
   release(&f);
+}
+
+/* A cluster 1e-9 wide in leaves of a quarter's width and more: in float its points would be one. And two points that would be one, whose sum would be infinite, beside a cluster so strong that their error seems to be nothing. */
+static void tiles_that_are_too_tight_for_float_are_done_in_double(void **context) {
+  check_cluster("a tight cluster in one leaf, gradient", 600, 600, 1e-9, 0, 1, 1e-5);
+  check_cluster("a tight cluster in one leaf", 600, 600, 1e-9, 0, 0, 1e-5);
+  check_cluster("a tight cluster in one leaf of many tiles", 4500, 5000, 1e-9, 0, 0, 1e-5);
+  check_cluster("a tight cluster on a corner of leaves", 600, 60, 1e-9, 0, 0, 1e-5);
+  check_cluster("a tight cluster on a corner of leaves, gradient", 600, 60, 1e-9, 0, 1, 1e-5);
+  check_cluster("two points across a face beside a tight cluster", 600, 60, 1e-12, 1, 0, 1e-3);
+  check_cluster("two points across a face beside a tight cluster, gradient", 600, 60, 1e-12, 1, 1, 1e-3);
 }
 
 /* Spectra in float, arithmetic in double: 6e-8 a value, in sums of signed densities that leave some fifth of their terms (bound: five times the former). */
@@ -244,6 +267,13 @@ static void one_leaf_is_summed_in_both_directions(void **context) {
     assert_true(best == both && least + (size_t)f.tree.targets.n * 60 * sizeof(double) < best); /* 60 parts and more */
     check_phase(&f, &fmm_ulist_reference, f.potential, f.n_potential);
     fmm_gpu_plan_destroy(&f.plan);
+    f.state.precision[FMM_PHASE_ULIST] = FMM_PRECISION_SINGLE;
+    assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+    f.state.precision[FMM_PHASE_ULIST] = FMM_PRECISION_DOUBLE;
+    assert_true(!fmm_gpu_plan_falls_back(f.plan) && (fmm_gpu_plan_device_bytes(f.plan) < both) == (cases[i].coincident < TINY)); /* parts in float, where sums are not beyond it */
+    run_gpu(&f, FMM_PHASE_ULIST, 1);
+    assert_close(f.shape, "ulist in float", f.n_potential, f.potential, f.fetched, 3e-6);
+    fmm_gpu_plan_destroy(&f.plan);
     request.memory_cap = least;
     assert_ok(fmm_gpu_plan_create(&f.plan, &request));
     assert_true(fmm_gpu_plan_falls_back(f.plan) && fmm_gpu_plan_device_bytes(f.plan) <= least);
@@ -263,7 +293,7 @@ static void run_in_order(fixture *f, const fmm_phase order[4]) {
 
 /* After up U's float sums go beside the far chain, taken in turn by blocks that stay; before it, a block a tile. */
 static void u_beside_the_far_chain_gives_the_same_bits(void **context) {
-  static const shape uniform = {"laplace, uniform", "laplace", "uniform", 4000, 4, 120, 1, 0, 0, 0, 1e-6};
+  static const shape uniform = {"yukawa, uniform", "yukawa", "uniform", 4000, 4, 120, 1, 0, 0, 0, 1e-6}; /* whose U is summed one way */
   static const fmm_phase beside[4] = {FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_VLIST, FMM_PHASE_DOWN}, before[4] = {FMM_PHASE_ULIST, FMM_PHASE_UP, FMM_PHASE_VLIST, FMM_PHASE_DOWN};
   fixture f;
   make(&f, &uniform);

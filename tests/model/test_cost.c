@@ -196,7 +196,7 @@ static void sums_of_other_accuracies_take_their_measured_factors(void **state) {
   }
 }
 
-/* Where a GPU sums U in double in both directions it is priced by that work, a multiply-add more a pair; single precision and the CPU know nothing of it. */
+/* Where a GPU sums U in both directions it is priced by that work, a multiply-add more a pair, in both precisions; the CPU knows nothing of it. */
 static void u_on_the_gpu_in_both_directions_is_a_work_of_its_own(void **state) {
   fmm_machine m = machine("xeon16-h200");
   fmm_counts c = counts();
@@ -205,8 +205,8 @@ static void u_on_the_gpu_in_both_directions_is_a_work_of_its_own(void **state) {
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
   c.both_on_gpu = 0;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &one_way);
-  assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s < 0.8 * one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][0].limit_s);
-  assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][1].limit_s == one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][1].limit_s);
+  for (int precision = 0; precision < FMM_N_PRECISIONS; precision++)
+    assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][precision].limit_s < 0.8 * one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][precision].limit_s);
   assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s == one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s);
 }
 
@@ -243,18 +243,20 @@ static fmm_machine machine_with_u_on_the_gpu(void) {
   return m;
 }
 
-/* Of U in single on a GPU the share that is too tight for float is summed in double and one way; nothing else knows of it. The constant of double was fitted to sums in both
- * directions: the factor of gradients turns it into that of sums one way. */
-static void tiles_too_tight_for_float_are_priced_in_double_one_way(void **state) {
+/* Of U in single on a GPU the share that is too tight for float is summed in double, of leaves that are summed in both directions what they have with themselves; nothing else knows of it. */
+static void tiles_too_tight_for_float_are_priced_in_double(void **state) {
   const fmm_machine m = machine_with_u_on_the_gpu();
-  fmm_counts c = counts(), one_way;
+  fmm_counts c = counts();
   fmm_cost_table none, all;
-  c.same_points = 1, c.n_leaves = 64, c.both_on_gpu = 1;
-  one_way = c, one_way.both_on_gpu = 0;
+  c.same_points = 1, c.n_leaves = 64, c.n_targets = 100000, c.both_on_gpu = 1;
   const double single = tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 1), half = tight_ulist_s(&m, &c, &fmm_info_laplace, 0.5, 1), tight = tight_ulist_s(&m, &c, &fmm_info_laplace, 1, 1);
-  assert_near(tight, 0.8 * tight_ulist_s(&m, &one_way, &fmm_info_laplace, 0, 0), 1e-12);
+  const double in_double = tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 0), own = (double)c.n_targets * (double)c.n_targets / 64 / c.total[FMM_WORK_ULIST_GPU_BOTH].pairs;
+  assert_true(own > 0.01 && own < 0.9 && in_double > 1.3 * single);
+  assert_near(tight, own * in_double + (1 - own) * single, 1e-12);
   assert_near(half, (single + tight) / 2, 1e-12);
-  assert_true(tight > 1.3 * single && tight > tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 0));
+  c.n_leaves = 1; /* all pairs are such */
+  assert_near(tight_ulist_s(&m, &c, &fmm_info_laplace, 1, 1), in_double, 1e-12);
+  c.n_leaves = 64;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &none);
   c.tight_share = 1;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &all);
@@ -265,7 +267,7 @@ static void tiles_too_tight_for_float_are_priced_in_double_one_way(void **state)
           assert_true(none.total[phase][device][precision].seconds == all.total[phase][device][precision].seconds);
 }
 
-/* Where U in double is summed one way anyway, single precision in which all is too tight is that: it costs as much, not less. */
+/* Where U is summed one way too: single precision in which all is too tight costs as much as double, not less. */
 static void tight_tiles_cost_what_double_costs_where_that_is_one_way(void **state) {
   const fmm_machine m = machine_with_u_on_the_gpu();
   fmm_counts same = counts(), c;
@@ -389,7 +391,7 @@ int main(void) {
                                      cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),
                                      cmocka_unit_test(the_longest_tile_of_u_comes_on_top),
       cmocka_unit_test(u_on_the_gpu_in_both_directions_is_a_work_of_its_own),
-                                     cmocka_unit_test(tiles_too_tight_for_float_are_priced_in_double_one_way),
+                                     cmocka_unit_test(tiles_too_tight_for_float_are_priced_in_double),
                                      cmocka_unit_test(tight_tiles_cost_what_double_costs_where_that_is_one_way),
                                      cmocka_unit_test(learning_from_u_with_tight_tiles_takes_one_step),
                                      cmocka_unit_test(u_in_both_directions_is_priced_by_what_they_share),

@@ -109,10 +109,17 @@ static void memory_is_the_sum_of_the_arrays(void **state) {
   fmm_footprint_of(&higher, &fmm_info_laplace, 2, in_double, everywhere, &g);
   rest = others + boxes * (3 * 218 + 8 * 40) * 8 + 32768 * 218 * 8.0 /* check potentials */ + 20 * 8.0 * 8 * 40 * 40 + 16 * 343 * 7 * 169;
   assert_true(fabs(g.device / (u_parts + rest + 2 * 16 * 8 * 7 * 169 * parents) - 1) < 1e-12);
-  const fmm_precision u_in_single[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = FMM_PRECISION_SINGLE}; /* beside which sums and products go apart */
-  double units = 8 * n + 4 * 32768;                                                           /* L2P: a record for two targets */
+  const fmm_precision u_in_single[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = FMM_PRECISION_SINGLE};
   fmm_footprint_of(&higher, &fmm_info_laplace, 2, u_in_single, everywhere, &g);
-  assert_true(fabs(g.device / (units + rest + boxes * (218 + 1 /* shell fields */) * 8 + 2 * 16 * 8 * 7 * 169 * parents) - 1) < 1e-12);
+  u_parts = 0.5 * (entries - 32768) * (4 * 32 + 24);
+  assert_true(fabs(g.device / (u_parts + rest + 2 * 16 * 8 * 7 * 169 * parents) - 1) < 1e-12);
+  double one_way, units = 8 * n + 4 * 32768; /* L2P: a record for two targets */
+  higher.same_points = 0;                    /* U is summed one way then, and sums and products beside it are apart */
+  fmm_footprint_of(&higher, &fmm_info_laplace, 2, in_double, everywhere, &g);
+  one_way = g.device;
+  fmm_footprint_of(&higher, &fmm_info_laplace, 2, u_in_single, everywhere, &g);
+  assert_true(fabs((g.device - one_way) / (units + boxes * (218 + 1 /* shell fields */) * 8) - 1) < 1e-9);
+  higher.same_points = 1;
   static const double far_alone[FMM_N_PHASES] = {1, 0, 1, 1, 1, 1};
   double in_float;
   fmm_footprint_of(&higher, &fmm_info_laplace, 2, u_in_single, far_alone, &g);
@@ -137,11 +144,14 @@ static void one_leaf_has_what_its_tiles_give_to_one_another(void **state) {
   static const double u_on_gpu[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1};
   const fmm_precision u_in_single[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = FMM_PRECISION_SINGLE};
   fmm_counts c = full_tree(8192, 0, 6);
-  fmm_footprint f, one_way;
+  fmm_footprint f, single, one_way;
   c.same_points = 1, c.both_on_gpu = 1;
   fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, u_on_gpu, &f);
-  fmm_footprint_of(&c, &fmm_info_laplace, 2, u_in_single, u_on_gpu, &one_way);
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, u_in_single, u_on_gpu, &single);
+  c.both_on_gpu = 0;
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, u_on_gpu, &one_way);
   assert_true(f.device == one_way.device + 8.0 * 127 * 8192 + 24 * 256 * 129 && f.set_up == one_way.set_up + 24 * 256 * 129);
+  assert_true(f.device - single.device == 4.0 * 127 * 8192 && single.set_up == f.set_up); /* parts of four bytes */
 }
 
 /* Mates and halos are there only where the CPU sums pairs in both directions: Laplace, but not Stokes with gradient. */
@@ -160,6 +170,7 @@ static void only_pairs_summed_in_both_directions_have_halos(void **state) {
 /* Pairs take their parts by the tiles that leaves are cut into, which grow with their points; none where a third-order step is taken, or entries are too many. */
 static void parts_of_pairs_grow_with_the_leaves_and_follow_the_tolerance(void **state) {
   static const double u_on_gpu[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1};
+  const fmm_precision u_in_single[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = FMM_PRECISION_SINGLE};
   double before = 0;
   for (int points = 270; points <= 400; points += 2) {
     fmm_counts c = full_tree((int64_t)points * 32768, 5, 6);
@@ -169,6 +180,9 @@ static void parts_of_pairs_grow_with_the_leaves_and_follow_the_tolerance(void **
     c.third_order = 0;
     fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, u_on_gpu, &f);
     double pairs = 0.5 * (c.total[FMM_PHASE_ULIST].entries - 32768), tiles = (f.device - one_way.device) / (pairs * (8.0 * points + 24));
+    fmm_footprint single;
+    fmm_footprint_of(&c, &fmm_info_laplace, 2, u_in_single, u_on_gpu, &single);
+    assert_true(fabs((f.device - single.device) / (4.0 * points * pairs * tiles) - 1) < 1e-9);
     assert_true(tiles >= 1 && tiles < 4 && f.device_least == one_way.device_least && f.set_up > one_way.set_up);
     if (before > 0) assert_true(fabs(tiles - before) < 0.2); /* no steps */
     before = tiles;
