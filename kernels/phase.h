@@ -20,6 +20,7 @@ typedef struct fmm_state {
   int n_columns, gradient, threads;
   fmm_precision precision[FMM_N_PHASES];
   double tolerance;              /* accuracy that variants may exploit (Newton steps) */
+  double cancelled;              /* by how much values may be smaller than what they are sums of (runtime/choose_order.h): U's roots in double are as much more exact; 0: they are not */
   int harmonics;                 /* points and surfaces by solid harmonics (kernels/harmonics.h) where the operators have them, else by sums of all pairs */
   double largest_density;        /* magnitude, for what is scaled to fit a float; 0: not known, nothing is scaled */
   const double *density;         /* planes [component*cols + column][sources.n] */
@@ -39,6 +40,10 @@ static inline fmm_precision fmm_surface_precision(const fmm_state *state, fmm_ph
   return fmm_cheap_surface_sums(state) ? state->precision[phase] : FMM_PRECISION_DOUBLE;
 }
 static inline double fmm_surface_tolerance(const fmm_state *state) { return fmm_cheap_surface_sums(state) ? state->tolerance : 0; }
+/* Of U's roots; sums in float round by more than these err. */
+static inline double fmm_tolerance_of_roots(const fmm_state *state) {
+  return state->cancelled > 1 && state->precision[FMM_PHASE_ULIST] == FMM_PRECISION_DOUBLE ? state->tolerance / state->cancelled : state->tolerance;
+}
 
 /* Whether columns are evaluated in units of their own (runtime/column_units.h): both devices ask. */
 static inline int fmm_scales_columns(int n_columns, const fmm_precision precision[FMM_N_PHASES]) {

@@ -85,6 +85,20 @@ static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double
 /* Along a curve neighbours are the nearer the more they are, and what is left of their gradients the less a part of them: a ring of 1e5 and 1e6 points errs 9 and 60 times as much as one of 2e4. Even planes of
  * 2e4 to 1e5 points of one sign err up to 1.25 times the tolerance without a margin. */
 static const double points_on_curve = 1e4, plane_margin = 1.5;
+/* One Newton step of AVX2 errs by up to 2e-7 a root: gradients at 20,000 points two by two around a circle err by 1.4e-6 with it, by 4e-8 with the next roots. */
+static const double usual_cancelled = 8;
+
+static void look_for_regularity(fmm_order_search *search, int64_t n_sources, const double *sources, int threads) {
+  const fmm_options *options = search->options;
+  if (options->density_sign != FMM_DENSITY_SIGNED && !options->gradient) return;
+  const fmm_regularity regularity = fmm_points_regularity(n_sources, sources, threads);
+  const int one_sign = options->density_sign != FMM_DENSITY_SIGNED;
+  if (regularity == FMM_POINTS_ON_LATTICE ? !one_sign : regularity == FMM_POINTS_ON_CURVES && options->gradient) search->kind = FMM_DENSITY_SALT, search->cancels = 1;
+  const double growth = regularity == FMM_POINTS_ON_CURVES && options->gradient ? fmax(1, (double)n_sources / points_on_curve) : 1;
+  search->margin *= growth, search->cancelled = search->cancels ? usual_cancelled * growth : 1;
+  if (regularity == FMM_POINTS_ON_LATTICE && one_sign) search->margin *= plane_margin; /* with gradient: even planes */
+}
+
 
 void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
                           const double *sources, int64_t n_targets, const double *targets, int threads) {
@@ -93,13 +107,8 @@ void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, 
   memcpy(search->params, params, sizeof search->params);
   search->cancels = targets && (options->density_sign == FMM_DENSITY_SIGNED || options->gradient); /* inside a shell of one sign gradients cancel */
   if (!pair->info->has_degree) measure_lengths(search, n_sources, sources, targets ? n_targets : 0, targets);
-  if (options->order) return;
-  if (options->density_sign != FMM_DENSITY_SIGNED && !options->gradient) return;
-  const fmm_regularity regularity = fmm_points_regularity(n_sources, sources, threads);
-  const int one_sign = options->density_sign != FMM_DENSITY_SIGNED;
-  if (regularity == FMM_POINTS_ON_LATTICE ? !one_sign : regularity == FMM_POINTS_ON_CURVES && options->gradient) search->kind = FMM_DENSITY_SALT, search->cancels = 1;
-  if (regularity == FMM_POINTS_ON_CURVES && options->gradient) search->margin *= fmax(1, (double)n_sources / points_on_curve);
-  if (regularity == FMM_POINTS_ON_LATTICE && one_sign) search->margin *= plane_margin; /* with gradient: even planes */
+  search->cancelled = search->cancels ? usual_cancelled : 1;
+  if (!options->order) look_for_regularity(search, n_sources, sources, threads);
 }
 
 fmm_status fmm_order_first(fmm_order_search *s, int *order) {

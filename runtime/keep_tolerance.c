@@ -42,7 +42,7 @@ static nature nature_of(const fmm_plan *plan) {
   fmm_pair_sum sum;
   nature n;
   memset(&n, 0, sizeof n);
-  fmm_pair_sum_prepare(&sum, plan->pair, s->params, s->state.n_columns, s->state.gradient, s->state.precision[FMM_PHASE_ULIST], plan->options.tolerance);
+  fmm_pair_sum_prepare(&sum, plan->pair, s->params, s->state.n_columns, s->state.gradient, s->state.precision[FMM_PHASE_ULIST], fmm_tolerance_of_roots(&s->state));
   fmm_pair_sum_allow_coarse(&sum);
   n.order = s->info.order, n.accuracy = sum.accuracy;
   for (int phase = 0; phase < FMM_N_PHASES; phase++) n.precision[phase] = s->state.precision[phase];

@@ -49,6 +49,7 @@ typedef struct fmm_setup {
   fmm_nested *nested;
   int32_t n_nested;
   int far_field;                       /* nonzero: some V, W or X pair exists; else there are no operators and only U runs */
+  double cancelled;                    /* as in fmm_state */
   double expected_error;               /* of the order chosen; NaN when none was */
   double foretold_s;                   /* the makespan for all cores, whatever the number of threads */
   int kept_choice;                     /* leaf size and root scale are those of earlier points */

@@ -33,8 +33,7 @@ static void fill_set(fmm_precision_sets *sets, const fmm_pair_info *pair, fmm_pr
   }
 }
 
-/* Single precision comes first, as it is the faster but where a GPU sums pairs of leaves in both directions at once, which it does in double only: there
- * the model decides. */
+/* Single precision comes first, as it is the faster on CPU cores and mostly on a GPU: of schedules that are foretold alike it is taken. */
 void fmm_choose_precisions(const fmm_options *options, const fmm_pair_info *pair, int cancels, double steps, fmm_precision_sets *sets) {
   fmm_precision all = options->precision, vlist = single_serves_vlist(options, pair) && !cancels ? FMM_PRECISION_SINGLE : FMM_PRECISION_DOUBLE;
   sets->n = 0;

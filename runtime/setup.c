@@ -77,7 +77,7 @@ static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan) {
   s->state = (fmm_state){.tree = &s->tree, .lists = &s->lists, .pair = plan->pair, .params = s->params, .operators = s->operators,
                          .harmonics = 1,
                          .n_columns = plan->options.n_columns, .gradient = plan->options.gradient != 0, .threads = plan->threads,
-                         .tolerance = plan->options.tolerance, .density = s->density, .potential = s->potential,
+                         .tolerance = plan->options.tolerance, .cancelled = s->cancelled, .density = s->density, .potential = s->potential,
                          .up_equivalent = s->up_equivalent, .down_check = s->down_check};
   memcpy(s->state.precision, s->assignment.precision, sizeof s->state.precision);
   FMM_FREE(&s->column_exponent); /* of a schedule that could not be kept */
@@ -240,6 +240,7 @@ static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const fm
   fmm_order_search search;
   fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads);
   fmm_choose_precisions(&plan->options, plan->pair->info, search.cancels, search.steps, precisions);
+  s->cancelled = search.cancelled;
   FMM_TRY(fmm_order_first(&search, order));
   end_part(s, FMM_PART_ORDER, t);
   int first = *order;

@@ -185,7 +185,7 @@ static fmm_pair_store store_of_thread(const workspace *own, int components, int 
 static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   const workspace *own = state->workspace[FMM_PHASE_ULIST];
   work w = {.state = state, .own = own, .groups = &own->groups, .row_begin = row_begin, .row_end = row_end};
-  fmm_pair_sum_prepare(&w.sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
+  fmm_pair_sum_prepare(&w.sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], fmm_tolerance_of_roots(state));
   fmm_pair_sum_allow_coarse(&w.sum);
   w.both = own->halo && fmm_pair_sum_prefers_both(&w.sum) && (own->single || !w.sum.single_kernels);
 #pragma omp parallel num_threads(state->threads) firstprivate(w)
@@ -224,7 +224,7 @@ static fmm_status plan_groups(const fmm_state *state, workspace *own, int64_t *n
   const fmm_pair_info *info = state->pair->info;
   fmm_pair_sum sum;
   own->n_values = info->outputs * (state->gradient ? 4 : 1);
-  fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], state->tolerance);
+  fmm_pair_sum_prepare(&sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], fmm_tolerance_of_roots(state));
   int both = state->tree->same_points && fmm_pair_sum_prefers_both(&sum);
   own->single = sum.single_kernels != NULL, own->bounded = fmm_pair_sum_wants_bounds(&sum), own->weighed = fmm_pair_sum_wants_weights(&sum);
   FMM_TRY(fmm_ulist_groups_create(&own->groups, state->tree, &state->lists->u, both, state->threads));

