@@ -99,7 +99,6 @@ static void look_for_regularity(fmm_order_search *search, int64_t n_sources, con
   if (regularity == FMM_POINTS_ON_LATTICE && one_sign) search->margin *= plane_margin; /* with gradient: even planes */
 }
 
-
 void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
                           const double *sources, int64_t n_targets, const double *targets, int threads) {
   *search = (fmm_order_search){.options = options, .pair = pair, .half_width = 1, .margin = targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN,

@@ -107,6 +107,7 @@ static void make_plan_id(const fmm_setup *s, const fmm_plan *plan, char id[17]) 
   h = hash_bytes(h, &n_columns, sizeof n_columns);
   h = hash_bytes(h, &gradient, sizeof gradient);
   h = hash_bytes(h, &plan->options.tolerance, sizeof plan->options.tolerance);
+  h = hash_bytes(h, &s->state.cancelled, sizeof s->state.cancelled);
   h = hash_bytes(h, &s->counts.order, sizeof s->counts.order);
   h = hash_bytes(h, s->state.precision, sizeof s->state.precision);
   h = hash_bytes(h, s->assignment.gpu_fraction, sizeof s->assignment.gpu_fraction);
