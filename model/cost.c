@@ -69,7 +69,7 @@ static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_p
 fmm_roofline fmm_phase_roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
   fmm_roofline all = {0};
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
-    const bound b = roofline(machine, device, pair, counts, phase, &counts->level[fmm_work_on(counts, phase, device, precision)][level], precision);
+    const bound b = roofline(machine, device, pair, counts, phase, &counts->level[fmm_work_on(counts, phase, device)][level], precision);
     all.seconds += b.limit_s + b.tail_s, all.other_s += b.other_s;
   }
   return all;
@@ -131,7 +131,7 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
   double launch_s = d->launch_s.value + c.launch_s + c.chain_s * fmm_phase_unknowns(counts, pair, (fmm_phase)phase), factor = (counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1) * fmm_constant_at(&c, precision, counts->tolerance);
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
-    const fmm_work *work = &counts->level[fmm_work_on(counts, (fmm_phase)phase, (fmm_device)device, precision)][level];
+    const fmm_work *work = &counts->level[fmm_work_on(counts, (fmm_phase)phase, (fmm_device)device)][level];
     level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision), factor, precision);
     if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && precision && counts->tight_share > 0) t = with_tight_tiles(t, machine, counts, pair, work);
     if (a_level && work->entries > 0) t.seconds += launch_s;

@@ -62,6 +62,9 @@ static neighbors look_around(int64_t n_sources, const double *sources, int64_t n
 /* In units of half the bounding cube's side: from one point to the next where they fill the cube, or, of targets of their own, as far as there is. */
 static double farthest_source(int64_t n, int own_targets) { return own_targets ? 2 * sqrt(3) : 2 / cbrt((double)n); }
 
+/* One Newton step of AVX2 errs by up to 2e-7 a root: gradients at 20,000 points two by two around a circle err by 1.4e-6 with it, by 4e-8 with the next roots. */
+static const double usual_cancelled = 8;
+
 /* Parameters in units of half the bounding cube's side, so that nothing overflows on the way (see scale_units of setup.c), and what follows from them where values die away. Targets that lie
  * apart from all sources see fields that are smaller than those of the far field's errors nearer by, by the exponential of 0.4 to 0.6 of the lengths between (Yukawa, uniform cubes, 5 to 20 lengths, orders 6 to 16).
  * So do sources whose nearest neighbours are in their own places, which give them nothing: boxes around such a place are as small as they come, and its next ones are far from them. */
@@ -79,23 +82,21 @@ static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double
   if (s->n_points > 0) s->steps = fmax(lengths, decay * farthest_source(n_sources, targets != NULL));
   s->margin *= exp(a_length * lengths);
   s->apart = lengths;
-  s->cancels |= lengths > 1;
+  if (lengths > 1) s->cancelled = usual_cancelled;
 }
 
 /* Along a curve neighbours are the nearer the more they are, and what is left of their gradients the less a part of them: a ring of 1e5 and 1e6 points errs 9 and 60 times as much as one of 2e4. Even planes of
  * 2e4 to 1e5 points of one sign err up to 1.25 times the tolerance without a margin. */
 static const double points_on_curve = 1e4, plane_margin = 1.5;
-/* One Newton step of AVX2 errs by up to 2e-7 a root: gradients at 20,000 points two by two around a circle err by 1.4e-6 with it, by 4e-8 with the next roots. */
-static const double usual_cancelled = 8;
 
 static void look_for_regularity(fmm_order_search *search, int64_t n_sources, const double *sources, int threads) {
   const fmm_options *options = search->options;
   if (options->density_sign != FMM_DENSITY_SIGNED && !options->gradient) return;
   const fmm_regularity regularity = fmm_points_regularity(n_sources, sources, threads);
   const int one_sign = options->density_sign != FMM_DENSITY_SIGNED;
-  if (regularity == FMM_POINTS_ON_LATTICE ? !one_sign : regularity == FMM_POINTS_ON_CURVES && options->gradient) search->kind = FMM_DENSITY_SALT, search->cancels = 1;
+  if (regularity == FMM_POINTS_ON_LATTICE ? !one_sign : regularity == FMM_POINTS_ON_CURVES && options->gradient) search->kind = FMM_DENSITY_SALT, search->cancelled = usual_cancelled;
   const double growth = regularity == FMM_POINTS_ON_CURVES && options->gradient ? fmax(1, (double)n_sources / points_on_curve) : 1;
-  search->margin *= growth, search->cancelled = search->cancels ? usual_cancelled * growth : 1;
+  search->margin *= growth, search->cancelled *= growth;
   if (regularity == FMM_POINTS_ON_LATTICE && one_sign) search->margin *= plane_margin; /* with gradient: even planes */
 }
 
@@ -104,9 +105,8 @@ void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, 
   *search = (fmm_order_search){.options = options, .pair = pair, .half_width = 1, .margin = targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN,
                                .n_points = n_sources > n_targets ? n_sources : n_targets, .pairs = (double)n_sources * (double)(targets ? n_targets : n_sources), .threads = threads, .kind = options->density_sign, .expected_error = NAN};
   memcpy(search->params, params, sizeof search->params);
-  search->cancels = targets && (options->density_sign == FMM_DENSITY_SIGNED || options->gradient); /* inside a shell of one sign gradients cancel */
+  search->cancelled = targets && (options->density_sign == FMM_DENSITY_SIGNED || options->gradient) ? usual_cancelled : 1; /* inside a shell of one sign gradients cancel */
   if (!pair->info->has_degree) measure_lengths(search, n_sources, sources, targets ? n_targets : 0, targets);
-  search->cancelled = search->cancels ? usual_cancelled : 1;
   if (!options->order) look_for_regularity(search, n_sources, sources, threads);
 }
 

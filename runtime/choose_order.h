@@ -18,8 +18,7 @@ typedef struct fmm_order_search {
   double apart;           /* targets' least distance from their nearest sources, as a multiple of the length within which values die away; 0: they do not, or are the sources */
   double steps;           /* targets' distances from the nearest sources, where points are spread evenly, as multiples of the length within which values die away; 0: they do not */
   int kind;               /* of densities, as fmm_order_for_tolerance takes it */
-  int cancels;            /* densities of both signs at targets of their own or on points as regular as a lattice, gradients at targets of their own, or targets apart from all sources of values that die away: results may be far smaller than what they are sums of */
-  double cancelled;       /* then by how much values may be smaller than what they are sums of, for what their roots may err by; else 1 */
+  double cancelled;       /* by how much values may be smaller than what they are sums of, for what their roots may err by; more than 1: densities of both signs at targets of their own or on points as regular as a lattice, gradients at targets of their own, or targets apart from all sources of values that die away */
   int threads;            /* to measure with; the order does not depend on it */
   int settled;            /* the order is not a mere bound */
   double expected_error;  /* of the order, times the margin; NaN while it is not settled by a search */

@@ -36,8 +36,8 @@ typedef struct fmm_counts {
   fmm_work total[FMM_N_WORKS];
 } fmm_counts;
 
-/* The work of a phase on a device in a precision (index). */
-static inline int fmm_work_on(const fmm_counts *c, fmm_phase phase, fmm_device device, int precision) {
+/* The work of a phase on a device. */
+static inline int fmm_work_on(const fmm_counts *c, fmm_phase phase, fmm_device device) {
   if (device == FMM_DEVICE_CPU) return phase;
   if (phase == FMM_PHASE_ULIST) return c->both_on_gpu ? FMM_WORK_ULIST_GPU_BOTH : FMM_WORK_ULIST_GPU;
   static const int on_gpu[FMM_N_PHASES] = {FMM_WORK_UP_GPU, FMM_WORK_ULIST_GPU, FMM_WORK_VLIST_GPU, FMM_WORK_WLIST_GPU, FMM_WORK_XLIST_GPU, FMM_WORK_DOWN_GPU};

@@ -114,7 +114,7 @@ void fmm_setup_destroy(fmm_setup **setup);
 fmm_status fmm_setup_recreate(fmm_setup **setup, const fmm_plan *plan);
 /* choose_tree.c: leaf size and root scale, from the options, kept (*kept nonzero) or by the tuner on estimated counts. */
 fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, const fmm_point_rows *points, fmm_tree_options *choice, int *kept);
-/* precision.c: the arithmetic that the options name, or what keeps the tolerance, of which the model chooses. cancels: see choose_order.h. */
+/* precision.c: the arithmetic that the options name, or what keeps the tolerance, of which the model chooses. cancels: whether results do (`cancelled`, choose_order.h). */
 void fmm_choose_precisions(const fmm_options *options, const fmm_pair_info *pair, int cancels, double steps, fmm_precision_sets *precisions);
 /* nested.c */
 fmm_status fmm_nested_create(fmm_setup *setup, const fmm_plan *plan);

@@ -79,7 +79,7 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
   estimate_context context = {.what = fmm_count_case_of(options, pair->info, machine, 0)};
   fmm_forecast_case what = {.machine = &p.machine, .pair = pair->info, .kind = options->schedule, .leaf_size = options->leaf_size, .root_scale = options->root_scale,
                             .threads = p.threads, .device_memory_bytes = (double)options->device_memory_cap, .estimate = estimate_counts};
-  fmm_choose_precisions(options, pair->info, search.cancels, search.steps, &what.precisions);
+  fmm_choose_precisions(options, pair->info, search.cancelled > 1, search.steps, &what.precisions);
   FMM_TRY(create_estimate(&context.estimate, points, own_threads(threads)));
   what.dimension = fmm_estimate_dimension(context.estimate);
   what.effort = (fmm_tune_effort){fmm_estimate_seconds(context.estimate, machine->device[FMM_DEVICE_CPU].units), options->executions};

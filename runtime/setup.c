@@ -240,7 +240,7 @@ static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows 
 static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *p, fmm_precision_sets *precisions, int *order, double *t) {
   fmm_order_search search;
   fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads);
-  fmm_choose_precisions(&plan->options, plan->pair->info, search.cancels, search.steps, precisions);
+  fmm_choose_precisions(&plan->options, plan->pair->info, search.cancelled > 1, search.steps, precisions);
   s->cancelled = search.cancelled;
   FMM_TRY(fmm_order_first(&search, order));
   end_part(s, FMM_PART_ORDER, t);

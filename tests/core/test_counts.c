@@ -186,9 +186,9 @@ static void the_gpus_form_counts_parents_groups_and_padded_operators(void **stat
   assert_true(c.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + LEAVES * 2 * product);
   assert_true(dense.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * whole && dense.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + (8 * 64 + LEAVES) * whole);
   assert_true(c.total[FMM_WORK_UP_GPU].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 2 * 56 * 56 && c.total[FMM_WORK_DOWN_GPU].entries == LEAVES);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_GPU, 0), FMM_WORK_VLIST_GPU);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_CPU, 0), FMM_PHASE_VLIST);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_WLIST, FMM_DEVICE_GPU, 0), FMM_WORK_WLIST_GPU);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_GPU), FMM_WORK_VLIST_GPU);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_CPU), FMM_PHASE_VLIST);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_WLIST, FMM_DEVICE_GPU), FMM_WORK_WLIST_GPU);
 }
 
 /* Leaves of three points are tiles of four lanes with a target each; a lane's loop over a source costs 0.4 of a pair more one way, 0.8 in both directions. Of two such leaves
@@ -203,10 +203,9 @@ static void the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them(void **stat
   assert_true(fabs(both->longest / ((longest - Q) / 2 * 4 * 1.8 + Q * 4 * 1.5) - 1) < 1e-14 && both->bytes == one->bytes + 16 * mates);
   assert_true(c.both_on_gpu && !gradient.both_on_gpu && !stokes.both_on_gpu);
   assert_true(gradient.total[FMM_WORK_ULIST_GPU_BOTH].pairs == 0 && gradient.total[FMM_WORK_ULIST_GPU].pairs == one->pairs);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 0), FMM_WORK_ULIST_GPU_BOTH);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 1), FMM_WORK_ULIST_GPU_BOTH);
-  assert_int_equal(fmm_work_on(&gradient, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 0), FMM_WORK_ULIST_GPU);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_CPU, 0), FMM_PHASE_ULIST);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_GPU), FMM_WORK_ULIST_GPU_BOTH);
+  assert_int_equal(fmm_work_on(&gradient, FMM_PHASE_ULIST, FMM_DEVICE_GPU), FMM_WORK_ULIST_GPU);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_CPU), FMM_PHASE_ULIST);
 }
 
 /* 1,000 targets in 32 tiles of at most 32: four lanes of eight. */
