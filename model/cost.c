@@ -32,13 +32,13 @@ static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int p
   return laplace_s * (pair.plain + pair.roots * rsqrt) / (laplace_instructions + rsqrt);
 }
 
-/* Along a row of a surface, a lattice, a pair has one addition for the square and one multiply-add for the sum. */
+/* Along a row of a surface, a lattice, a pair has one addition for the square and one multiply-add for the sum; with gradients three multiplications, two additions and a multiply-add beside the first. */
 static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision) {
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
   if (by_harmonics(pair, device, phase)) return (instructions){fmm_harmonic_instructions(gradient) * counts->n_columns, 0};
-  if (phase != FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && !precision && fmm_pair_lattice_on_gpu(pair, counts->order, gradient, counts->n_columns, counts->third_order))
-    return (instructions){2, 1};
+  if (phase != FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && !precision && fmm_pair_lattice_on_gpu(pair, counts->order, counts->n_columns, counts->third_order))
+    return (instructions){gradient ? 7 : 2, 1};
   if (phase != FMM_PHASE_ULIST) return (instructions){one, 1};
   if (device == FMM_DEVICE_GPU) return (instructions){one + (counts->both_on_gpu != 0), 1};
   if (!counts->same_points || counts->n_leaves < 2) return (instructions){one, 1};

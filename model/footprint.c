@@ -68,10 +68,9 @@ static double device_spectra(const fmm_counts *c, const fmm_pair_info *pair, dou
 }
 
 /* Whether sums from surfaces onto points are those of lattices (kernels/pair/pair_lattice_cuda.cu), whose lanes have two targets and a record each. */
-static int on_lattices(const fmm_counts *c, const fmm_pair_info *pair, int gradient, fmm_precision precision) {
-  return fmm_pair_lattice_on_gpu(pair, c->order, gradient, c->n_columns, c->third_order) && (precision == FMM_PRECISION_DOUBLE || c->order > FMM_MOST_ORDER_OF_CHEAP_SUMS);
+static int on_lattices(const fmm_counts *c, const fmm_pair_info *pair, fmm_precision precision) {
+  return fmm_pair_lattice_on_gpu(pair, c->order, c->n_columns, c->third_order) && (precision == FMM_PRECISION_DOUBLE || c->order > FMM_MOST_ORDER_OF_CHEAP_SUMS);
 }
-static int from_lattices(const fmm_counts *c, const fmm_pair_info *pair, fmm_precision precision) { return on_lattices(c, pair, c->gradient, precision); }
 
 enum { UNIT_RECORD = 16 };
 
@@ -83,24 +82,24 @@ static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, con
   if (!(gpu[FMM_PHASE_WLIST] > 0) || !(w->entries > 0)) return 0;
   double pairs_of_boxes = w->pairs / c->n_surface, share = fmax(pairs_of_boxes / FMM_W_SHARES, FMM_W_LEAST_SHARE), parts = fmin(pairs_of_boxes / share, w->entries);
   double targets = fmin(pairs_of_boxes / w->entries, MOST_TARGETS), values = pair->outputs * (c->gradient ? 4 : 1) * c->n_columns, units = 0;
-  if (from_lattices(c, pair, precision[FMM_PHASE_WLIST])) parts = w->entries / FMM_LATTICE_BOXES, units = UNIT_RECORD * targets / FMM_LATTICE_TARGETS;
+  if (on_lattices(c, pair, precision[FMM_PHASE_WLIST])) parts = w->entries / FMM_LATTICE_BOXES, units = UNIT_RECORD * targets / FMM_LATTICE_TARGETS;
   return parts * (8 * targets * values + units + RECORD);
 }
 
 /* P2M or L2P in one launch with the leaves' products (kernels/leaves_cuda.h), which then have no check potentials, or equivalent densities, in memory. */
-static int leaves_in_one(const fmm_counts *c, const fmm_pair_info *pair, int gradient, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES], fmm_phase phase) {
+static int leaves_in_one(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES], fmm_phase phase) {
   enum { H200 = 132 /* multiprocessors */ };
   const int together = gpu[FMM_PHASE_UP] > 0 && gpu[FMM_PHASE_ULIST] > 0 && gpu[FMM_PHASE_VLIST] > 0 && gpu[FMM_PHASE_DOWN] > 0;
   const int one_way = !c->same_points || !fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns, c->third_order);
   const int beside_u = together && one_way && precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE && c->n_columns == 1 && !c->gradient && !(c->total[FMM_PHASE_WLIST].entries > 0);
   const double points = (double)(phase == FMM_PHASE_UP ? c->n_sources : c->n_targets), leaves = fmin((double)c->n_leaves, points); /* at most so many have any */
   const int many = phase == FMM_PHASE_UP ? c->order <= FMM_LEAVES_MOST_ORDER && leaves >= FMM_LATTICE_MANY_ROWS : leaves >= FMM_LEAVES_A_MULTIPROCESSOR * H200;
-  return many && !beside_u && on_lattices(c, pair, gradient, precision[phase]);
+  return many && !beside_u && on_lattices(c, pair, precision[phase]);
 }
 
 /* L2P's lanes; half of the leaves have an odd number of targets. */
 static double device_units(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
-  if (!(gpu[FMM_PHASE_DOWN] > 0) || !from_lattices(c, pair, precision[FMM_PHASE_DOWN]) || leaves_in_one(c, pair, c->gradient, precision, gpu, FMM_PHASE_DOWN)) return 0;
+  if (!(gpu[FMM_PHASE_DOWN] > 0) || !on_lattices(c, pair, precision[FMM_PHASE_DOWN]) || leaves_in_one(c, pair, precision, gpu, FMM_PHASE_DOWN)) return 0;
   return UNIT_RECORD * ((double)c->n_targets / FMM_LATTICE_TARGETS + 0.5 * (double)c->n_leaves / FMM_LATTICE_TARGETS);
 }
 
@@ -163,7 +162,7 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
   if (!has_far_field(c) || !(far > 0)) return bytes;
   const double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns, kept = 8.0 * FMM_MIRRORS * fmm_gpu_parity_block(pair, c->order) * c->n_columns;
   const int dense = !(kept > 0), up = gpu[FMM_PHASE_UP] > 0, down = gpu[FMM_PHASE_DOWN] > 0;
-  const int check = up && !(kept > 0 && leaves_in_one(c, pair, 0, precision, gpu, FMM_PHASE_UP)), equivalent = down && !(kept > 0 && leaves_in_one(c, pair, c->gradient, precision, gpu, FMM_PHASE_DOWN));
+  const int check = up && !(kept > 0 && leaves_in_one(c, pair, precision, gpu, FMM_PHASE_UP)), equivalent = down && !(kept > 0 && leaves_in_one(c, pair, precision, gpu, FMM_PHASE_DOWN));
   const double expansions = (2 + (1 + dense) * down + equivalent) * box_bytes, shells = 8.0 * pair->equivalent_components * c->n_columns * equivalent;
   bytes += (double)c->n_boxes * (expansions + kept + shells) + (1 + dense) * check * (double)c->n_leaves * box_bytes; /* kept: regrouped ones; check potentials, coefficients */
   bytes += device_w_parts(c, pair, precision, gpu) + device_units(c, pair, precision, gpu);

@@ -24,6 +24,6 @@ int fmm_pair_both_on_gpu(const fmm_pair_info *info, int gradient, int n_columns,
   return info->inverse_distance && n_columns == 1 && !gradient && !third_order;
 }
 
-int fmm_pair_lattice_on_gpu(const fmm_pair_info *info, int order, int gradient, int n_columns, int third_order) {
-  return info->inverse_distance && n_columns == 1 && !gradient && !third_order && order >= FMM_LATTICE_LEAST_ORDER && order <= FMM_LATTICE_MOST_ORDER;
+int fmm_pair_lattice_on_gpu(const fmm_pair_info *info, int order, int n_columns, int third_order) {
+  return info->inverse_distance && n_columns == 1 && !third_order && order >= FMM_LATTICE_LEAST_ORDER && order <= FMM_LATTICE_MOST_ORDER;
 }

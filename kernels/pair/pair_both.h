@@ -12,6 +12,6 @@ int fmm_pair_prefers_both(const fmm_pair_info *info, int gradient, int n_columns
 int fmm_pair_newton_on_gpu(double tolerance);
 /* On a GPU (kernels/pair/pair_both_cuda.cu). third_order: sums in double take that step. */
 int fmm_pair_both_on_gpu(const fmm_pair_info *info, int gradient, int n_columns, int third_order);
-/* Whether a GPU sums them along the rows of a surface where they are between points and surfaces and in double (kernels/pair/pair_lattice_cuda.cu); gradient: at points. */
-int fmm_pair_lattice_on_gpu(const fmm_pair_info *info, int order, int gradient, int n_columns, int third_order);
+/* Whether a GPU sums them along the rows of a surface where they are between points and surfaces and in double (kernels/pair/pair_lattice_cuda.cu). */
+int fmm_pair_lattice_on_gpu(const fmm_pair_info *info, int order, int n_columns, int third_order);
 #endif

@@ -1,6 +1,7 @@
 /* U on the GPU for 1/r: the sums of two leaves onto one another made together, so that both share distance and root, which in double with one Newton step are nine of a pair's
  * ten operations. A block of 128 threads takes a tile, whose targets lie in shared memory with their densities; each group of lanes sums onto all of them, several a lane in
  * registers, and sources, staged in shared memory too, are dealt to the groups, four at a time. In double four blocks are on a multiprocessor of an H200: with targets in registers there would be three.
+ * Of targets that have many chunks of sources several tiles are made, so that none runs on when all others are done; those after the first write their sums onto the targets to parts too.
  * What a lane's targets give to a source is summed over the lanes of the group by shuffles, kept in shared memory until the chunk is done and then written to the place that this tile
  * has among the parts of the sources' leaf (runtime/gpu/gpu_both.cu), which another launch adds in their order.
  * In float coordinates are relative to the tile's box, densities times a power of two, parts floats, and sums of a chunk are added in double. Where a tile is too tight for that
@@ -222,9 +223,9 @@ __device__ __forceinline__ void stage_sources(const job &a, const fmm_cuda_chunk
   }
 }
 
-/* The groups' sums are added in a fixed order, those of a warp by shuffles (lanes differ by multiples of `lanes`), in double. */
-template <typename Real, int R>
-__device__ __forceinline__ void add_groups(const job &a, const fmm_cuda_chunk &chunk, const place &p, const Real (&sum)[R], double *room) {
+/* The groups' sums are added in a fixed order, those of a warp by shuffles (lanes differ by multiples of `lanes`), in double. unit: of parts; more: where they go there are some of an earlier chunk. */
+template <typename Part, typename Real, int R>
+__device__ __forceinline__ void add_groups(const job &a, const fmm_cuda_chunk &chunk, const place &p, const Real (&sum)[R], Real unit, bool more, double *room) {
   const int held = p.lanes * R;
 #pragma unroll
   for (int r = 0; r < R; r++) {
@@ -237,7 +238,11 @@ __device__ __forceinline__ void add_groups(const job &a, const fmm_cuda_chunk &c
   for (int i = threadIdx.x; i < chunk.target_count; i += THREADS) {
     double f = 0;
     for (int w = 0; w < WARPS; w++) f += room[w * held + i];
-    a.out[chunk.target_begin + i] += back * f;
+    if (chunk.own < 0) a.out[chunk.target_begin + i] += back * f;
+    else {
+      Part *part = (Part *)a.partial + chunk.own + i;
+      *part = (Part)(unit * f + (more ? *part : 0));
+    }
   }
 }
 
@@ -250,7 +255,7 @@ __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, sta
   const Real unit = IN_FLOAT ? 1 : 0.5 * (sizeof(Part) < sizeof(Real) ? a.scale[0] : 1); /* of parts: those in float are of scaled densities */
   Real sum[R] = {};
   stage_targets(a, chunk, s.target);
-  for (;;) {
+  for (bool more = false;; more = true) {
     fmm_cuda_mate mate = {};
     if (p.in_warp < chunk.mates) mate = a.mate[chunk.mate_begin + p.in_warp];
     const bool asked = p.in_warp < chunk.mates && mate.partial >= 0 && mate.row >= a.row_begin && mate.row < a.row_end;
@@ -274,7 +279,7 @@ __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, sta
       }
     }
     if constexpr (IN_FLOAT)
-      if (wanted) add_groups(a, chunk, p, sum, (double *)s.source); /* each chunk's */
+      if (wanted) add_groups<Part>(a, chunk, p, sum, unit, more, (double *)s.source); /* each chunk's */
     if (chunk.next < 0) break;
     if constexpr (IN_FLOAT) {
 #pragma unroll
@@ -289,7 +294,7 @@ __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, sta
       __pipeline_wait_prior(0); /* targets are on their way where no chunk was asked for */
       return;
     }
-    add_groups(a, chunk, p, sum, (double *)s.source);
+    add_groups<Part>(a, chunk, p, sum, unit, false, (double *)s.source);
   }
 }
 
@@ -324,7 +329,7 @@ __global__ void __launch_bounds__(THREADS) sum_alone_in_double(const job a) {
   __shared__ double part[THREADS];
   const int number = a.order[blockIdx.x];
   const fmm_cuda_chunk first = a.chunk[number];
-  if (first.row < a.row_begin || first.row >= a.row_end) return;
+  if (first.own >= 0 || first.row < a.row_begin || first.row >= a.row_end) return;
   int together = THREADS;
   while (together / 2 >= first.target_count) together /= 2;
   const int group = (int)threadIdx.x / together, groups = THREADS / together, own = (int)threadIdx.x % together;

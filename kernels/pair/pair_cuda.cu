@@ -23,7 +23,7 @@
 #include "kernels/pair/environment_cuda.h"
 
 namespace {
-enum { THREADS = 128, SHARED_BYTES = 16384, MOST_ORDER_OF_NEWTON = 8 };
+enum { THREADS = 128, SHARED_BYTES = 16384, MOST_STAGED = 1024 /* sources */, MOST_ORDER_OF_NEWTON = 8 };
 enum { POINTS, SURFACES, OWN_SURFACE /* sources: of the target box itself */ };
 constexpr fmm_pair_info info = FMM_JOIN(info_, FMM_CUDA_PAIR);
 constexpr int COMPONENTS = info.components;
@@ -35,6 +35,10 @@ constexpr int together(int gradient) { return FMM_TILE_COLUMNS(values_of(gradien
 constexpr int width_of(int columns) { return (3 + COMPONENTS * columns + (info.takes_normals ? 3 : 0) + 1) / 2 * 2; }
 /* Targets a lane can hold without spilling: 3 coordinates and the sums each. */
 constexpr int most_of(int values, bool points) { return FMM_TILE_TARGETS_A_LANE(values, points); }
+/* Shared memory, in doubles, for sources and, after these, the warps' sums. */
+constexpr int room_of(int values, bool points) { return THREADS * most_of(values, points) * values > SHARED_BYTES / 8 ? THREADS * most_of(values, points) * values : SHARED_BYTES / 8; }
+/* Whether the double sums to which those in float are added lie behind that: where a target has several they would take most of the registers, and more blocks than fit are worth more. */
+constexpr bool sums_aside(bool in_float, int values) { return in_float && values > 1 && values <= 8; }
 
 struct job {
   const fmm_cuda_tile *tile;
@@ -114,8 +118,9 @@ __device__ __forceinline__ void add_pairs(const typename Acc::Real *staged, int 
                                           const typename Acc::Real *params, typename Acc::Real (*sum)[values_of(GRADIENT) * K]) {
   typedef typename Acc::Real Real;
   constexpr int WIDTH = width_of(K);
+  constexpr int MANY = sizeof(Real) < sizeof(double) ? 5 : 4;
   staged = fmm_held(staged);
-#pragma unroll(R <= 2 ? 4 : R <= 4 ? 2 : 1)
+#pragma unroll(R <= 2 ? 4 : R <= MANY ? 2 : 1)
   for (int j = group; j < filled; j += groups) {
     const Real *source = staged + j * WIDTH;
     Real s[WIDTH];
@@ -131,8 +136,8 @@ template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int K, int R>
 __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile, double *shared, int column) {
   typedef typename Acc::Real Real;
   constexpr int VALUES = values_of(GRADIENT) * K, WIDTH = width_of(K);
-  constexpr bool SPLIT = sizeof(Real) < sizeof(double), AS_IS = !SPLIT && SOURCES == POINTS && TARGETS == POINTS;
-  constexpr int CHUNK = SHARED_BYTES / (int)(WIDTH * sizeof(Real)) < 512 ? SHARED_BYTES / (int)(WIDTH * sizeof(Real)) : 512;
+  constexpr bool SPLIT = sizeof(Real) < sizeof(double), BETWEEN_POINTS = SOURCES == POINTS && TARGETS == POINTS, AS_IS = !SPLIT && BETWEEN_POINTS, ASIDE = sums_aside(SPLIT, VALUES), HELD = SPLIT && !ASIDE;
+  constexpr int CHUNK = SHARED_BYTES / (int)(WIDTH * sizeof(Real)) < MOST_STAGED ? SHARED_BYTES / (int)(WIDTH * sizeof(Real)) : MOST_STAGED;
   Real *staged = (Real *)shared;
   const int lanes = 1 << tile.lanes_log2, lane = threadIdx.x & (lanes - 1), group = threadIdx.x >> tile.lanes_log2, groups = THREADS >> tile.lanes_log2;
   double center[3] = {0, 0, 0}, scale = SPLIT ? a.scale[0] : 1;
@@ -142,7 +147,7 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
   for (int k = 0; k < info.n_params; k++) params[k] = (Real)a.params[k];
 
   Real at[R][3], sum[R][VALUES];
-  double total[SPLIT ? R : 1][VALUES];
+  double total[HELD ? R : 1][VALUES], *aside = shared + room_of(VALUES, BETWEEN_POINTS) + threadIdx.x; /* value v of target r: aside[(r * VALUES + v) * THREADS] */
 #pragma unroll
   for (int r = 0; r < R; r++) {
     int i = min(lane + r * lanes, tile.target_count - 1);
@@ -153,7 +158,8 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
 #pragma unroll
     for (int v = 0; v < VALUES; v++) {
       sum[r][v] = 0;
-      if (SPLIT) total[SPLIT ? r : 0][v] = 0;
+      if (HELD) total[HELD ? r : 0][v] = 0;
+      if (ASIDE) aside[(r * VALUES + v) * THREADS] = 0;
     }
   }
 
@@ -187,15 +193,18 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
       __pipeline_wait_prior(0);
     }
     __syncthreads();
-    constexpr bool MEETS = SOURCES == POINTS && TARGETS == POINTS;
-    if (MEETS && guard && !SPLIT && *a.tiny) add_pairs<Acc, GRADIENT, K, R, FMM_GUARDED>(staged, filled, group, groups, at, params, sum);
-    else if (MEETS && guard) add_pairs<Acc, GRADIENT, K, R, FMM_NONZERO>(staged, filled, group, groups, at, params, sum);
+    if (BETWEEN_POINTS && guard && !SPLIT && *a.tiny) add_pairs<Acc, GRADIENT, K, R, FMM_GUARDED>(staged, filled, group, groups, at, params, sum);
+    else if (BETWEEN_POINTS && guard) add_pairs<Acc, GRADIENT, K, R, FMM_NONZERO>(staged, filled, group, groups, at, params, sum);
     else add_pairs<Acc, GRADIENT, K, R, FMM_OPEN>(staged, filled, group, groups, at, params, sum);
     if (SPLIT)
 #pragma unroll
       for (int r = 0; r < R; r++)
 #pragma unroll
-        for (int v = 0; v < VALUES; v++) total[SPLIT ? r : 0][v] += sum[r][v], sum[r][v] = 0;
+        for (int v = 0; v < VALUES; v++) {
+          if (HELD) total[HELD ? r : 0][v] += sum[r][v];
+          if (ASIDE) aside[(r * VALUES + v) * THREADS] += sum[r][v];
+          sum[r][v] = 0;
+        }
     __syncthreads();
   }
 
@@ -205,7 +214,7 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
   for (int r = 0; r < R; r++)
 #pragma unroll
     for (int v = 0; v < VALUES; v++) {
-      double f = SPLIT ? total[SPLIT ? r : 0][v] : (double)sum[r][v];
+      double f = ASIDE ? aside[(r * VALUES + v) * THREADS] : HELD ? total[HELD ? r : 0][v] : (double)sum[r][v];
       for (int step = 16; step >= lanes; step >>= 1) f += __shfl_xor_sync(0xffffffffu, f, step);
       if ((threadIdx.x & 31) < lanes) shared[(warp * VALUES + v) * held + lane + r * lanes] = f;
     }
@@ -229,7 +238,7 @@ __device__ __forceinline__ void sum_tile(const job &a, const fmm_cuda_tile &tile
 template <class Acc, int GRADIENT, int SOURCES, int TARGETS, int K>
 struct sums {
   static constexpr int VALUES = values_of(GRADIENT) * K, MOST = most_of(VALUES, SOURCES == POINTS && TARGETS == POINTS);
-  static constexpr int DOUBLES = THREADS * MOST * VALUES > SHARED_BYTES / 8 ? THREADS * MOST * VALUES : SHARED_BYTES / 8;
+  static constexpr int DOUBLES = room_of(VALUES, SOURCES == POINTS && TARGETS == POINTS) + (sums_aside(sizeof(typename Acc::Real) < sizeof(double), VALUES) ? THREADS * MOST * VALUES : 0);
   static __device__ __forceinline__ void run(const job &a, int number, double *shared) {
     const fmm_cuda_tile tile = a.tile[number];
     if (a.precise >= 0 && tile.precise != a.precise) return;

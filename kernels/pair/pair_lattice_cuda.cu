@@ -1,7 +1,7 @@
 /* Sums between points and surfaces on the GPU for the kernel 1/r in double: a surface is a lattice, so a squared distance is one of P squares an axis, summed,
  * and along a row of the surface a pair costs one or two operations where there were three subtractions and three multiplications (as kernels/pair/pair_kernel_lattice.h).
  *   onto surfaces (P2M, X; onto_surface_cuda.h): a warp sums onto one surface. Where rows are few or long, four warps share a row's sources evenly.
- *   from surfaces (L2P, W): each lane has TARGETS points of one leaf and sums over all of the surface, row by row: squares along the row in registers,
+ *   from surfaces (L2P, W; potentials, and gradients too): each lane has TARGETS points of one leaf and sums over all of the surface, row by row: squares along the row in registers,
  *     densities in shared memory, where the warp copies those of all its lanes' boxes at once (of more than SURFACES boxes the rest are read where they are). Lanes follow
  *     one another through all leaves, so that none is left over but at the very end; what each does is one record, so that nothing is looked up by way of something else.
  * No sum is shared between lanes, but those of four warps, which are added in their order: bits depend on the tree alone. Roots are twice their value
@@ -23,7 +23,7 @@ struct job {
   const double *point[3], *center[3], *half, *equivalent; /* from surfaces; point: targets */
   const double *shell, *degree; /* (L2P) shell fields by box, to be multiplied by this; NULL: none */
   double radius, *out, *partial;
-  int64_t tiles, first, unit_begin, unit_stop; /* first: that a warp takes alone */
+  int64_t tiles, first, unit_begin, unit_stop, value_stride; /* first: that a warp takes alone; value_stride: from a point's potential to its derivatives */
   unsigned shared;
   int add;
 };
@@ -78,8 +78,8 @@ __device__ __forceinline__ const double *fetch(double *room, const double *equiv
   return place < SURFACES ? room + place * POINTS : equivalent + (int64_t)max(box, 0) * POINTS;
 }
 
-template <int P>
-__global__ void __launch_bounds__(THREADS, P <= 6 ? 4 : 3) from_surfaces(const job a) {
+template <int P, int G>
+__global__ void __launch_bounds__(THREADS, P <= 6 && !G ? 4 : 3) from_surfaces(const job a) {
   typedef lattice<P> S;
   constexpr int R = TARGETS;
   __shared__ __align__(16) double room[WARPS][SURFACES * S::POINTS];
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(THREADS, P <= 6 ? 4 : 3) from_surfaces(const j
   const fmm_cuda_unit u = a.unit[min(unit, a.unit_stop - 1)];
   int box = a.box ? a.box[u.first] : u.first;
   const double *q = fetch<P>(mine, a.equivalent, box);
-  double at[3][R], sum[R] = {};
+  double at[3][R], sum[R][values_of_point(G)] = {};
 #pragma unroll
   for (int r = 0; r < R; r++)
     for (int k = 0; k < 3; k++) at[k][r] = a.point[k][(int64_t)u.target + min(r, u.targets - 1)];
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(THREADS, P <= 6 ? 4 : 3) from_surfaces(const j
 #pragma unroll
         for (int r = 0; r < R; r++) from[k][r] = at[k][r] - center + radius;
       }
-      add_surface<P, R>(q, from, S::STEP * radius, sum);
+      add_surface<G, P, R>(q, from, S::STEP * radius, sum);
     }
     n++;
     if (!__any_sync(ALL, n < u.boxes)) break;
@@ -116,10 +116,14 @@ __global__ void __launch_bounds__(THREADS, P <= 6 ? 4 : 3) from_surfaces(const j
   }
   if (!wanted) return;
   const double constant = a.shell ? a.shell[u.first] * a.degree[u.first] : 0;
-  double *out = u.partial != WHOLE ? a.partial + u.partial : a.out + u.target;
+  const bool whole = u.partial == WHOLE;
 #pragma unroll
-  for (int r = 0; r < R; r++)
-    if (r < u.targets) out[r] = a.add && u.partial == WHOLE ? out[r] + 0.5 * sum[r] : fma(0.5, sum[r], constant);
+  for (int v = 0; v < values_of_point(G); v++) {
+    double *out = whole ? a.out + v * a.value_stride + u.target : a.partial + u.partial + (int64_t)v * u.stride;
+#pragma unroll
+    for (int r = 0; r < R; r++)
+      if (r < u.targets) out[r] = scaled_sum(sum[r][v], v) + (a.add && whole ? out[r] : v ? 0 : constant);
+  }
 }
 
 /* walks: a tile's boxes are a list's. */
@@ -134,14 +138,14 @@ __global__ void __launch_bounds__(THREADS) list_units(const fmm_cuda_tile *tile,
   }
   const fmm_cuda_tile t = tile[low];
   const int64_t first = (i - (low ? unit_end[low - 1] : 0)) * TARGETS;
-  unit[i] = fmm_cuda_unit{(uint32_t)(t.target_begin + first), t.partial < 0 ? WHOLE : (uint32_t)(t.partial + first), walks ? (int32_t)t.range_begin : t.box, (uint16_t)t.range_count,
-                          (uint16_t)min((int64_t)TARGETS, t.target_count - first)};
+  unit[i] = fmm_cuda_unit{(uint32_t)(t.target_begin + first), t.partial < 0 ? WHOLE : (uint32_t)(t.partial + first), walks ? (int32_t)t.range_begin : t.box, (uint32_t)t.range_count,
+                          (uint32_t)min((int64_t)TARGETS, t.target_count - first), (uint32_t)t.target_count};
 }
 
 typedef void sums_kernel(const job);
-struct kernels_of { sums_kernel *onto, *from; };
+struct kernels_of { sums_kernel *onto, *from[2]; }; /* from: potentials, and gradients too */
 template <int P>
-constexpr kernels_of kernels() { return kernels_of{onto_surfaces<P>, from_surfaces<P>}; }
+constexpr kernels_of kernels() { return kernels_of{onto_surfaces<P>, {from_surfaces<P, 0>, from_surfaces<P, 1>}}; }
 
 kernels_of find_kernels(int order) {
   switch (order) {
@@ -164,17 +168,16 @@ job job_of(const fmm_cuda_pair_job *j) {
   a.radius = j->sum == FMM_SUM_L2P ? p->outer_radius : FMM_INNER_RADIUS;
   a.equivalent = j->sum == FMM_SUM_W ? p->d_up_equivalent : p->d_down_equivalent;
   a.out = j->sum == FMM_SUM_P2M ? p->d_work[0] : j->sum == FMM_SUM_X ? p->d_down_check : j->sum == FMM_SUM_W ? p->d_near : p->d_far;
-  a.partial = s->d_partial, a.add = j->sum == FMM_SUM_X || j->sum == FMM_SUM_W; /* the others are the only ones, once */
+  a.partial = s->d_partial, a.value_stride = p->n_targets, a.add = j->sum == FMM_SUM_X || j->sum == FMM_SUM_W; /* the others are the only ones, once */
   a.unit = s->d_unit;
   if (j->sum == FMM_SUM_L2P) a.shell = p->d_shell, a.degree = p->d_degree_out;
   return a;
 }
 }
 
-/* For 1/r in double with one Newton step, one column, potentials where there are points. */
+/* For 1/r in double with one Newton step, one column. */
 int fmm_cuda_lattice_serves(const fmm_gpu_plan *p, fmm_cuda_sum sum) {
-  int to_points = sum == FMM_SUM_W || sum == FMM_SUM_L2P;
-  return sum != FMM_SUM_U && !p->sums[sum].single && fmm_pair_lattice_on_gpu(p->info, p->order, to_points && p->gradient, p->columns, !fmm_pair_newton_on_gpu(p->tolerance));
+  return sum != FMM_SUM_U && !p->sums[sum].single && fmm_pair_lattice_on_gpu(p->info, p->order, p->columns, !fmm_pair_newton_on_gpu(p->tolerance));
 }
 
 cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *j) {
@@ -192,7 +195,7 @@ cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *j) {
   }
   a.unit_begin = j->tile_begin ? s->unit_end[j->tile_begin - 1] : 0, a.unit_stop = s->unit_end[j->tile_end - 1];
   int64_t warps = (a.unit_stop + 31) / 32 - a.unit_begin / 32;
-  return fmm_cuda_launch(k.from, dim3((unsigned)((warps + WARPS - 1) / WARPS)), THREADS, 0, j->stream, p->carveout, a);
+  return fmm_cuda_launch(k.from[p->gradient != 0], dim3((unsigned)((warps + WARPS - 1) / WARPS)), THREADS, 0, j->stream, p->carveout, a);
 }
 
 cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *p, fmm_cuda_sum sum, cudaStream_t stream) {

@@ -4,7 +4,8 @@
  *   both directions (kernels/pair/pair_both_cuda.cu): a pair of leaves is summed by that of the two whose seats it fills better; a leaf with itself (and a box that is
  *                                    no row's leaf, which lists of targets that are the sources have not) one way, guarded. A pair is one for both points. entries: chunks of a tile's sources; bytes: also a value written and read for
  *                                    every source and tile. A leaf that is the whole tree: its tiles take one another so, and themselves one way (runtime/gpu/gpu_direct.cu)
- * A block takes a tile, so that the tiles that end last keep single multiprocessors busy while others have none: `longest` is the work of the longest. On an H200 (a sweep of 128 trees of 20,000
+ * A block takes a tile, so that the tiles that end last keep single multiprocessors busy while others have none: `longest` is the work of the longest, in both directions of the longest piece of
+ * a tile (runtime/gpu/gpu_both.cu). On an H200 (a sweep of 128 trees of 20,000
  * to 1,500,000 points; half of them single, a third held out) times are then foretold within 4 % (median; nine of ten within 14 %; 18 since targets of both directions lie in shared memory), without it within 9 and 19 %, and by pairs and entries alone within 12 and 24 %. */
 #include <math.h>
 
@@ -21,7 +22,7 @@ enum { A_GUARDED_PAIR = 11 };
 typedef struct shape { int64_t tiles; int32_t lanes_log2, per_lane; double seats /* of all tiles */, targets, sources; } shape;
 
 /* Sums of whole numbers, so that the order in which pieces are added does not matter. */
-typedef struct level_sums { double pairs, longest, tiles, chunks, parts, bytes; } level_sums;
+typedef struct level_sums { double pairs, longest, longest_chunk /* the longest tiles' chunks */, tiles, chunks, parts, bytes; } level_sums;
 
 typedef struct counting {
   const fmm_tree *tree;
@@ -54,7 +55,7 @@ static void join(counting *c, const level_sums piece[FMM_MAX_LEVELS]) {
   for (int l = 0; l < FMM_MAX_LEVELS; l++) {
     level_sums *all = &c->level[l];
     all->pairs += piece[l].pairs, all->tiles += piece[l].tiles, all->chunks += piece[l].chunks, all->parts += piece[l].parts, all->bytes += piece[l].bytes;
-    all->longest = fmax(all->longest, piece[l].longest);
+    all->longest = fmax(all->longest, piece[l].longest), all->longest_chunk = fmax(all->longest_chunk, piece[l].longest_chunk);
   }
   fmm_join_end();
 }
@@ -136,10 +137,18 @@ static void count_both(counting *c, int64_t begin, int64_t end) {
       else shared += taken(&s, its) * its->sources;
     }
     const double of_a_tile = shared * seats_of(&s, 1, FMM_BESIDE_BOTH) + alone * guarded_seats(&s);
-    at->pairs += (double)s.tiles * of_a_tile, at->longest = fmax(at->longest, of_a_tile);
-    at->chunks += (double)s.tiles * ceil((shared + alone) / HALVES / FMM_BOTH_CHUNK), at->parts += (double)s.tiles * shared;
+    const double chunks = ceil((shared + alone) / HALVES / FMM_BOTH_CHUNK);
+    at->pairs += (double)s.tiles * of_a_tile, at->longest = fmax(at->longest, of_a_tile), at->longest_chunk = fmax(at->longest_chunk, chunks > 0 ? of_a_tile / chunks : 0);
+    at->chunks += (double)s.tiles * chunks, at->parts += (double)s.tiles * shared;
   }
   join(c, piece);
+}
+
+/* Tiles of many chunks are cut into pieces. */
+static void cut_longest(counting *c) {
+  double chunks = 0;
+  for (int l = 0; l < FMM_MAX_LEVELS; l++) chunks += c->level[l].chunks;
+  for (int l = 0; l < FMM_MAX_LEVELS; l++) c->level[l].longest = fmin(c->level[l].longest, c->level[l].longest_chunk * fmax(1, floor(chunks / FMM_BOTH_PIECES)));
 }
 
 /* Tenths to pairs, or what they are parts of; the longest of all tiles stays on its level. */
@@ -179,6 +188,7 @@ fmm_status fmm_ulist_gpu_both_cost(const fmm_tree *tree, const fmm_lists *lists,
   FMM_TRY(FMM_ALLOCATE_ZERO(&c.shapes, tree->n_boxes, "tiles of leaves"));
   for_all_rows(&c, shape_rows);
   for_all_rows(&c, count_both);
+  if (tree->n_leaves > 1) cut_longest(&c); /* a leaf that is the whole tree has its own tables */
   set_pairs(&c, TENTHS * HALVES, flops, level);
   for (int l = 0; l < FMM_MAX_LEVELS; l++) level[l].entries = c.level[l].chunks, level[l].bytes += 2 * sizeof(double) * c.level[l].parts / HALVES;
   FMM_FREE(&c.shapes);

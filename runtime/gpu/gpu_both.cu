@@ -1,6 +1,8 @@
 /* Host tables of U in both directions at once (kernels/pair/pair_both_cuda.cu): which leaf of two sums the pair, where its tiles' sums onto the other go, and the
  * chunks of sources of each tile. A leaf whose points fill its lanes better takes the pair, so that fewer lanes are without a target; of two alike the parity of their rows decides.
- * Each leaf's parts lie one after the other: those of the leaves that sum pairs with it, in the order of its list, a part a tile. */
+ * Each leaf's parts lie one after the other: those of the leaves that sum pairs with it, in the order of its list, a part a tile, and behind them its own from the second piece on:
+ * tiles whose sources are many chunks are cut into pieces, tiles of their own for the same targets, since the longest would run on alone. How many chunks a piece has depends on the tree
+ * alone, not on the device, and so do the bits. What gets no sums of the tile is all in the first. */
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"
@@ -9,8 +11,23 @@
 namespace {
 enum { GRAIN = 256 /* rows of a task */, LOOKED_AT = 16 /* entries at once */, LONG_ROW = 256 /* entries that are too many to be looked at one after the other */ };
 
-/* A row's leaf and its tiles' shape; seats: what a source costs it (fmm_pair_seats). */
-struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; int32_t alone, turns; };
+/* A tile's chunks in pieces: the first of `head`, others of `share`, the last of what is left. */
+struct cut { int chunks, head, share, pieces; };
+
+int piece_of(const cut &c, int chunk) { return chunk < c.head ? 0 : 1 + (chunk - c.head) / c.share; }
+int begin_of(const cut &c, int piece) { return piece ? c.head + (piece - 1) * c.share : 0; }
+
+/* Pieces of at most so many chunks, but for those of which some get no sums, which stay together. */
+cut cut_of(int chunks, int alone_chunks, int64_t most) {
+  cut c = {chunks, chunks, 1, 1};
+  if (chunks <= most) return c;
+  c.pieces = (int)((chunks + most - 1) / most), c.share = (chunks + c.pieces - 1) / c.pieces, c.head = c.share > alone_chunks ? c.share : alone_chunks;
+  c.pieces = 1 + (chunks - c.head + c.share - 1) / c.share;
+  return c;
+}
+
+/* A row's leaf, its tiles' shape and in what they are cut; seats: what a source costs it (fmm_pair_seats). */
+struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; int32_t alone, turns; cut pieces; };
 
 struct tables {
   const fmm_tree *tree;
@@ -21,29 +38,36 @@ struct tables {
   int32_t *mate;   /* entry: whose sum it is, ALONE or ITS, or MINE: the entry of its leaf's row that is this row's leaf */
   int32_t *link;   /* entry: its leaf's row, -1: none; of ITS, once rows are counted: the first of its parts */
   int32_t *turn;   /* turns_of */
-  int64_t *chunks /* beside each tile's first */, *tiles, *joints, *values; /* before a row; n_rows + 1 */
-  int64_t *parts;  /* row */
-  int64_t *number; /* row: of its first tile */
+  int64_t *chunks /* beside each piece's first */, *tiles /* pieces of these */, *joints, *values; /* before a row; n_rows + 1 */
+  int64_t *parts;  /* row: that others make */
+  int64_t *number; /* row: of its first tile's first piece */
   int64_t *mates;  /* row: how many, later the first */
 };
 
 /* Chunks of a tile, filled evenly; counts only where there are no arrays. */
 struct writer {
   fmm_cuda_mate *mate;
-  fmm_cuda_chunk *first, *further; /* the tile's first chunk, and its others */
+  fmm_cuda_chunk *first, *further; /* the first chunks of the tile's pieces, and the others */
   int64_t mates, limit;
-  int chunks, filled, held;
+  cut pieces;
+  int chunks, alone_chunks, filled, held;
 };
+
+fmm_cuda_chunk *record_of(const writer *w, int chunk) {
+  const int piece = piece_of(w->pieces, chunk);
+  return chunk == begin_of(w->pieces, piece) ? w->first + piece : w->further + (chunk - piece - 1);
+}
 
 void add_sources(writer *w, int64_t begin, int64_t count, int64_t partial, int32_t row) {
   while (count > 0) {
     if (w->chunks == 0 || w->filled >= w->limit || w->held == FMM_BOTH_MATES) {
-      if (w->first) (w->chunks ? w->further + w->chunks - 1 : w->first)->mate_begin = w->mates;
+      if (w->first) record_of(w, w->chunks)->mate_begin = w->mates;
       w->chunks++, w->filled = w->held = 0;
     }
+    if (partial < 0) w->alone_chunks = w->chunks;
     int take = (int)(count < w->limit - w->filled ? count : w->limit - w->filled);
     if (w->mate) {
-      fmm_cuda_chunk *c = w->chunks > 1 ? w->further + w->chunks - 2 : w->first;
+      fmm_cuda_chunk *c = record_of(w, w->chunks - 1);
       w->mate[w->mates] = fmm_cuda_mate{begin, partial, row, (uint16_t)take, (uint16_t)w->filled};
       c->mates++, c->filled += take, c->alone += partial < 0 ? take : 0;
     }
@@ -125,40 +149,56 @@ void shape_row(tables *t, int32_t row, int cap) {
   l->seats = fmm_pair_seats(l->tiles, l->lanes_log2, l->per_lane, FMM_BESIDE_BOTH);
 }
 
-/* Of rows before this one to those before the next. */
+/* The row's chunks, in pieces of one as yet, its mates and what others give to it. */
 void count_row(tables *t, int32_t row) {
-  const leaf *l = &t->of[row];
+  leaf *l = &t->of[row];
   int64_t parts = 0;
   take_turns(t, row);
-  if (l->turns == 0) t->of[row].tiles = 0; /* a cluster's leaf all of whose pairs others sum: no tile without sources */
+  if (l->turns == 0) l->tiles = 0; /* a cluster's leaf all of whose pairs others sum: no tile without sources */
   for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) {
     const int its = t->mate[e] == ITS;
     const int64_t tiles = its ? t->of[t->link[e]].tiles : 0;
     t->link[e] = its ? (int32_t)parts : t->link[e], parts += tiles;
   }
-  writer w = {NULL, NULL, NULL, 0, limit_of(t, row), 0, 0, 0};
+  writer w = {NULL, NULL, NULL, 0, limit_of(t, row), {}, 0, 0, 0, 0};
   t->parts[row] = parts;
   add_row(t, &w, row, -1);
-  t->mates[row] = l->tiles * w.mates, t->chunks[row + 1] = w.chunks > 1 ? l->tiles * (w.chunks - 1) : 0, t->tiles[row + 1] = l->tiles;
-  t->joints[row + 1] = parts > 0, t->values[row + 1] = parts * l->count;
+  t->mates[row] = l->tiles * w.mates, l->pieces = cut{w.chunks, w.alone_chunks, 0, 0};
 }
 
-/* A tile's first chunk lies where the tile's number says, others behind those of all tiles. */
+/* How many chunks a piece has at most: few enough for the last to end with the others, and pieces of small trees of one. */
+int64_t most_of_piece(const tables *t) {
+  int64_t all = 0;
+  for (int32_t r = 0; r < t->u->n_rows; r++) all += t->of[r].tiles * t->of[r].pieces.chunks;
+  return all / FMM_BOTH_PIECES > 1 ? all / FMM_BOTH_PIECES : 1;
+}
+
+/* Cuts the row's tiles; of rows before this one to those before the next. */
+void place_row(tables *t, int32_t row, int64_t most) {
+  leaf *l = &t->of[row];
+  l->pieces = cut_of(l->pieces.chunks, l->pieces.head, most);
+  const int64_t pieces = l->pieces.pieces, parts = t->parts[row] + (l->tiles ? pieces - 1 : 0);
+  t->chunks[row + 1] = t->chunks[row] + (l->pieces.chunks > pieces ? l->tiles * (l->pieces.chunks - pieces) : 0), t->tiles[row + 1] = t->tiles[row] + l->tiles * pieces;
+  t->joints[row + 1] = t->joints[row] + (parts > 0), t->values[row + 1] = t->values[row] + parts * l->count;
+}
+
+/* A piece's first chunk lies where the piece's number says, others behind those of all pieces. */
 void fill_row(const tables *t, fmm_cuda_sums *s, int32_t row) {
   const leaf *l = &t->of[row];
-  writer w = {s->mate, NULL, NULL, t->mates[row], limit_of(t, row), 0, 0, 0};
-  int64_t further = s->n_tiles + t->chunks[row];
-  const int n = l->tiles ? (int)((t->chunks[row + 1] - t->chunks[row]) / l->tiles) + 1 : 0; /* chunks of a tile */
+  const int n = l->pieces.chunks, pieces = l->pieces.pieces;
+  writer w = {s->mate, NULL, NULL, t->mates[row], limit_of(t, row), l->pieces, 0, 0, 0, 0};
   for (int64_t i = 0; i < l->tiles; i++) {
-    const int64_t begin = l->count * i / l->tiles, end = l->count * (i + 1) / l->tiles, number = t->number[row] + i;
-    w.first = &s->chunk[number], w.further = &s->chunk[further], w.chunks = 0;
-    for (int c = 0; c < n; c++)
-      *(c ? w.further + c - 1 : w.first) =
-        fmm_cuda_chunk{0, l->first + begin, row, c + 1 < n ? (int32_t)(further + c) : -1, (int32_t)(end - begin), 0, 0, 0, (uint8_t)l->lanes_log2, (uint8_t)l->per_lane, 0, t->u->row[row]};
+    const int64_t begin = l->count * i / l->tiles, end = l->count * (i + 1) / l->tiles, further = s->n_tiles + t->chunks[row] + i * (n - pieces);
+    w.first = &s->chunk[t->number[row] + i * pieces], w.further = &s->chunk[further], w.chunks = 0;
+    for (int c = 0; c < n; c++) {
+      const int piece = piece_of(l->pieces, c), goes_on = c + 1 < n && piece_of(l->pieces, c + 1) == piece;
+      *record_of(&w, c) = fmm_cuda_chunk{0, l->first + begin, piece ? t->values[row] + (t->parts[row] + piece - 1) * l->count + begin : -1, row, goes_on ? (int32_t)(further + c - piece) : -1,
+                                         (int32_t)(end - begin), 0, 0, 0, (uint8_t)l->lanes_log2, (uint8_t)l->per_lane, 0, t->u->row[row]};
+    }
     add_row(t, &w, row, i);
-    further += n - 1;
   }
-  if (t->parts[row]) s->joint[t->joints[row]] = fmm_cuda_joint{l->first, t->values[row], (int32_t)l->count, (int32_t)t->parts[row]};
+  const int64_t parts = l->count ? (t->values[row + 1] - t->values[row]) / l->count : 0;
+  if (parts) s->joint[t->joints[row]] = fmm_cuda_joint{l->first, t->values[row], (int32_t)l->count, (int32_t)parts};
 }
 
 /* An array in the one piece of memory that all work arrays share: many small ones take the system longer to map than their use. */
@@ -218,10 +258,8 @@ void find_pairs(tables *t) {
   for (int32_t r = 0; r < u->n_rows; r++) find_mates(t, r);
 #pragma omp taskloop num_tasks(fmm_task_count(u->n_rows, GRAIN))
   for (int32_t r = 0; r < u->n_rows; r++) count_row(t, r);
-  for (int32_t r = 0; r < u->n_rows; r++) {
-    t->chunks[r + 1] += t->chunks[r], t->tiles[r + 1] += t->tiles[r];
-    t->joints[r + 1] += t->joints[r], t->values[r + 1] += t->values[r];
-  }
+  const int64_t most = most_of_piece(t);
+  for (int32_t r = 0; r < u->n_rows; r++) place_row(t, r, most);
 }
 
 /* Tiles of one shape are one after the other, those with most targets a lane first, and their mates likewise: blocks of one multiprocessor should run the same code, since its cache
@@ -230,13 +268,13 @@ int64_t number_tiles(tables *t) {
   enum { LANES = 6, SHAPES = LANES * (FMM_BOTH_MOST + 1) };
   int64_t tiles[SHAPES + 1] = {}, mates[SHAPES + 1] = {};
   auto shape_of = [](const leaf &l) { return (FMM_BOTH_MOST - l.per_lane) * LANES + LANES - 1 - l.lanes_log2; };
-  for (int32_t r = 0; r < t->u->n_rows; r++) tiles[shape_of(t->of[r]) + 1] += t->of[r].tiles, mates[shape_of(t->of[r]) + 1] += t->mates[r];
+  for (int32_t r = 0; r < t->u->n_rows; r++) tiles[shape_of(t->of[r]) + 1] += t->tiles[r + 1] - t->tiles[r], mates[shape_of(t->of[r]) + 1] += t->mates[r];
   for (int i = 0; i < SHAPES; i++) tiles[i + 1] += tiles[i], mates[i + 1] += mates[i];
   for (int32_t r = 0; r < t->u->n_rows; r++) {
     const int shape = shape_of(t->of[r]);
     const int64_t held = t->mates[r];
     t->number[r] = tiles[shape], t->mates[r] = mates[shape];
-    tiles[shape] += t->of[r].tiles, mates[shape] += held;
+    tiles[shape] += t->tiles[r + 1] - t->tiles[r], mates[shape] += held;
   }
   return mates[SHAPES];
 }

@@ -344,7 +344,7 @@ int fmm_cuda_up_leaves_bytes(int order);
 cudaError_t fmm_cuda_up_leaves_prepare(int order);
 cudaError_t fmm_cuda_up_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_parity *p, cudaStream_t stream);
 int fmm_cuda_down_leaves_serve(const fmm_gpu_plan *plan);
-cudaError_t fmm_cuda_down_leaves_prepare(int order);
+cudaError_t fmm_cuda_down_leaves_prepare(int order, int gradient);
 cudaError_t fmm_cuda_down_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_parity *p, cudaStream_t stream);
 
 /* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: 4 doubles a tile. */

@@ -40,7 +40,7 @@ void fill_tile(const circle &c, fmm_cuda_sums *s, int64_t i) {
   for (int64_t k = 0; k < c.chunks; k++) {
     const int64_t from = chunk_begin(c, k), begin = i * all + from;
     fmm_cuda_chunk *chunk = &s->chunk[k ? further + k - 1 : i];
-    *chunk = fmm_cuda_chunk{begin, c.begin + first, 0, k + 1 < c.chunks ? (int32_t)(further + k) : -1, (int32_t)(first_of(c, i + 1) - first), 0, 0, 0, (uint8_t)c.lanes_log2, (uint8_t)c.per_lane, 0, c.box};
+    *chunk = fmm_cuda_chunk{begin, c.begin + first, -1, 0, k + 1 < c.chunks ? (int32_t)(further + k) : -1, (int32_t)(first_of(c, i + 1) - first), 0, 0, 0, (uint8_t)c.lanes_log2, (uint8_t)c.per_lane, 0, c.box};
     fill_chunk(c, i, from, chunk_begin(c, k + 1), chunk, &s->mate[begin]);
   }
 }

@@ -224,7 +224,7 @@ fmm_status choose_kernels(void *context) {
   if (p->v_rows) FMM_TRY(choose_children(p));
   if (fmm_cuda_has_far(p)) CUDA_TRY(p->block ? fmm_cuda_parity_prepare(p->block, &p->early) : fmm_cuda_product_prepare(&p->early));
   if (p->block && p->leaves_fit && fmm_cuda_lattice_serves(p, FMM_SUM_P2M)) CUDA_TRY(fmm_cuda_up_leaves_prepare(p->order));
-  if (p->block && fmm_cuda_lattice_serves(p, FMM_SUM_L2P)) CUDA_TRY(fmm_cuda_down_leaves_prepare(p->order));
+  if (p->block && fmm_cuda_lattice_serves(p, FMM_SUM_L2P)) CUDA_TRY(fmm_cuda_down_leaves_prepare(p->order, p->gradient));
   if (p->overlaps) p->early = 0;
   if (fmm_cuda_has(p, FMM_PHASE_ULIST) && fmm_cuda_both_serves(p)) CUDA_TRY(fmm_cuda_both_prepare(p));
   return FMM_OK;

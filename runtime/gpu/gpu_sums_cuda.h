@@ -25,7 +25,7 @@ typedef struct fmm_cuda_range { int64_t begin; int32_t count, guard; } fmm_cuda_
 typedef struct fmm_cuda_unit {
   uint32_t target, partial; /* the first; where its sums go in d_partial, all ones: they are whole */
   int32_t first;            /* the tile's box (L2P), or where its first one stands in d_box */
-  uint16_t boxes, targets;
+  uint32_t boxes : 2, targets : 2, stride : 28; /* stride: of a point's values in d_partial, the tile's targets */
 } fmm_cuda_unit;
 /* Points of a surface that share two coordinates: where the two squares stand among a source's, the axis along which they lie and the first's place there, and the points, -1: none. */
 typedef struct fmm_cuda_run { uint8_t a, b, axis, begin; int16_t point[6]; } fmm_cuda_run;
@@ -39,6 +39,7 @@ typedef struct fmm_cuda_mate {
 } fmm_cuda_mate;
 typedef struct fmm_cuda_chunk { /* with what is the same for all of the tile's */
   int64_t mate_begin, target_begin;
+  int64_t own;                   /* where sums onto the tile go in d_partial, as one of several tiles for the same targets; -1: to the results, as of the first of them, which has all that get no sums */
   int32_t row, next;             /* next: the tile's next chunk, -1: none */
   int32_t target_count, mates, filled, alone; /* mates: one or more; alone: sources that come first and get no sums */
   uint8_t lanes_log2, per_lane, precise; /* precise: what of the tile is too tight for float, the same in all of its chunks */

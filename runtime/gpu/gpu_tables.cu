@@ -105,11 +105,14 @@ done:
 /* The lanes of sums from surfaces, whose places are 32 bits each. */
 fmm_status list_units(const fmm_gpu_plan *p, fmm_cuda_sums *s) {
   FMM_TRY(FMM_ALLOCATE(&s->unit_end, s->n_tiles, "GPU lanes of tiles"));
+  int64_t most = 0;
   for (int64_t i = 0; i < s->n_tiles; i++) {
+    most = s->tile[i].target_count > most ? s->tile[i].target_count : most;
     s->n_units += (s->tile[i].target_count + FMM_LATTICE_TARGETS - 1) / FMM_LATTICE_TARGETS;
     s->unit_end[i] = (int32_t)s->n_units;
   }
-  if (s->n_units > INT32_MAX || s->n_ranges > INT32_MAX || p->n_targets > UINT32_MAX || s->n_partial >= UINT32_MAX)
+  static_assert(FMM_LATTICE_BOXES < 4 && FMM_LATTICE_TARGETS < 4, "fmm_cuda_unit has two bits for each");
+  if (s->n_units > INT32_MAX || most >= 1 << 28 || s->n_ranges > INT32_MAX || p->n_targets > UINT32_MAX || s->n_partial >= UINT32_MAX)
     return FMM_FAIL(FMM_ERR_DEVICE, "%lld targets and %lld boxes beside them are too many for one GPU; choose schedule cpu or auto, or fewer points", (long long)p->n_targets, (long long)s->n_ranges);
   return FMM_OK;
 }

@@ -1,6 +1,7 @@
 /* Work counts of a uniform tree of two levels below the root, made by hand here (64 leaves of q points, sorted x slowest in each box
  * of 2x2x2), against closed forms: Choi et al. 2014, eq. 2 (pairs of a uniform tree), and pairs of boxes counted by geometry. */
 #include "test.h"
+#include "kernels/pair/pair_tiles.h"
 #include "kernels/vlist/vlist_windows.h"
 #include "runtime/counts.h"
 #include "runtime/generate.h"
@@ -245,6 +246,35 @@ static void a_tree_of_one_leaf_counts_as_direct_sums(void **state) {
   fmm_tree_free(&tree);
 }
 
+/* 64 leaves of some 312 points have each half of 27 in chunks of up to 992 sources, all in all fewer than a tile may have one of: the longest piece of a tile is a chunk, which is filled evenly, so at least by half. */
+static void the_longest_piece_of_a_small_tree_is_a_chunk(void **state) {
+  enum { N = 20000 };
+  static double points[3 * N];
+  const fmm_tree_options options = {.leaf_size = 400, .root_scale = 1};
+  const fmm_count_case what = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 1, .tolerance = 1e-6};
+  fmm_tree tree;
+  fmm_lists lists;
+  fmm_counts c;
+  double most = 0;
+  assert_ok(fmm_generate_points("uniform", N, 1, points, 1));
+  assert_ok(fmm_tree_build(&tree, N, points, NULL, 0, NULL, &options, 1));
+  assert_ok(fmm_lists_build(&lists, &tree, 4, FMM_LISTS_TO_COUNT, 1));
+  assert_ok(fmm_count_work(&tree, &lists, &what, 1, &c));
+  for (int32_t b = 0; b < tree.n_boxes; b++) {
+    const int64_t points_of = tree.n_children[b] ? 0 : tree.target_end[b] - tree.target_begin[b];
+    int64_t tiles = 1;
+    int lanes_log2 = 0, per_lane = 0;
+    if (points_of) fmm_pair_shape_tiles(points_of, fmm_pair_tile_cap(N), FMM_TILE_MOST, &tiles, &lanes_log2, &per_lane);
+    most = fmax(most, FMM_BOTH_CHUNK * ldexp(11 * per_lane + 8, lanes_log2) / 10);
+  }
+  const fmm_work *both = &c.total[FMM_WORK_ULIST_GPU_BOTH];
+  assert_int_equal(tree.n_leaves, 64);
+  assert_true(both->entries > 2 * 64 && both->entries < FMM_BOTH_PIECES);
+  assert_true(both->longest > most / 3 && both->longest <= most);
+  fmm_lists_free(&lists);
+  fmm_tree_free(&tree);
+}
+
 /* Rows with the same neighbours come together, in their old order; others by the mask of their directions. */
 static void rows_of_a_window_are_ordered_by_their_neighbours(void **state) {
   const int64_t offset[5] = {0, 2, 3, 5, 6};
@@ -380,6 +410,7 @@ int main(void) {
                                      cmocka_unit_test(box_work_without_parity_is_dense), cmocka_unit_test(w_and_x_count_points_times_surface_or_harmonics),
                                      cmocka_unit_test(the_gpus_form_counts_parents_groups_and_padded_operators),
       cmocka_unit_test(the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them),
+      cmocka_unit_test(the_longest_piece_of_a_small_tree_is_a_chunk),
       cmocka_unit_test(direct_sums_on_a_gpu_are_one_leaf_of_many_tiles),
                                      cmocka_unit_test(direct_sums_in_both_directions_are_a_circle_of_tiles),
                                      cmocka_unit_test(a_tree_of_one_leaf_counts_as_direct_sums),

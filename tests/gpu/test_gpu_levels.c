@@ -70,7 +70,7 @@ static int64_t leaves_with_targets(const fmm_tree *t) {
   return leaves;
 }
 
-/* Many leaves of one column: sums between points and surfaces in one launch with their products (kernels/leaves_cuda.h). */
+/* Many leaves of one column: sums between points and surfaces in one launch with their products (kernels/leaves_cuda.h), of potentials and with gradients. */
 static void leaves_summed_and_multiplied_in_one_launch_match_their_references(void **context) {
   static const shape cases[] = {{"many leaves, order 3", "laplace", "uniform", 9000, 3, 1, 1, 0, 0, 0, 1e-6},
                                 {"many leaves, order 4", "laplace", "plummer", 40000, 4, 9, 1, 0, 0, 1, 1e-6},
@@ -80,9 +80,11 @@ static void leaves_summed_and_multiplied_in_one_launch_match_their_references(vo
                                 {"many leaves, order 6, other targets", "laplace", "plummer", 60000, 6, 12, 1, 0, 1, 0, 1e-6},
                                 {"many leaves, order 7", "laplace", "ellipsoid", 45000, 7, 12, 1, 0, 0, 0, 1e-6},
                                 {"many leaves, order 8", "laplace", "uniform", 50000, 8, 14, 1, 0, 1, 0, 1e-6}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
     fixture f;
-    make(&f, &cases[i]);
+    shape q = cases[i / 2];
+    q.gradient = i % 2;
+    make(&f, &q);
     assert_true(leaves_with_sources(&f.tree) >= FMM_LATTICE_MANY_ROWS && leaves_with_targets(&f.tree) >= FMM_LEAVES_A_MULTIPROCESSOR * device_sms);
     plan_on(&f, 0);
     check_both_ways(&f);
@@ -96,15 +98,17 @@ static void leaves_few_for_the_device_and_many_for_a_part_match_their_references
                                 {"some leaves, order 6", "laplace", "uniform", 40000, 6, 64, 1, 0, 0, 0, 1e-6},
                                 {"some leaves, order 6, other targets", "laplace", "ellipsoid", 9000, 6, 20, 1, 0, 1, 0, 1e-6},
                                 {"some leaves, order 8", "laplace", "uniform", 24000, 8, 40, 1, 0, 0, 0, 1e-6}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
     fixture f;
-    make(&f, &cases[i]);
+    shape q = cases[i / 2];
+    q.gradient = i % 2;
+    make(&f, &q);
     const int64_t leaves = leaves_with_targets(&f.tree);
     assert_true(leaves >= FMM_LEAVES_A_MULTIPROCESSOR * PART && leaves < FMM_LEAVES_A_MULTIPROCESSOR * device_sms);
     const size_t whole = plan_on(&f, 0);
     check_both_ways(&f);
     const size_t part = plan_on(&f, PART);
-    if (part + (size_t)(leaves * f.operators->n) * sizeof(double) > whole) fail_msg("%s: %zu bytes on eight multiprocessors, %zu on all", cases[i].name, part, whole);
+    if (part + (size_t)(leaves * f.operators->n) * sizeof(double) > whole) fail_msg("%s: %zu bytes on eight multiprocessors, %zu on all", q.name, part, whole);
     check_both_ways(&f);
     release(&f);
   }

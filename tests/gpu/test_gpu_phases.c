@@ -23,6 +23,11 @@ static const shape shapes[] = {
     {"laplace, order 6, surfaces as lattices", "laplace", "plummer", 2000, 6, 30, 1, 0, 0, 0, 1e-6},
     {"laplace, order 7, surfaces as lattices", "laplace", "ellipsoid", 500, 7, 20, 1, 0, 0, 0, 1e-6},
     {"laplace, order 8, surfaces as lattices", "laplace", "plummer", 400, 8, 20, 1, 0, 1, 0, 1e-6},
+    {"laplace, order 3, gradients by lattices", "laplace", "ellipsoid", 1500, 3, 12, 1, 1, 0, 0, 1e-6},
+    {"laplace, order 4, gradients by lattices", "laplace", "plummer", 1500, 4, 12, 1, 1, 1, 0, 1e-6},
+    {"laplace, order 5, gradients by lattices", "laplace", "ellipsoid", 1500, 5, 20, 1, 1, 0, 1, 1e-6},
+    {"laplace, order 7, gradients by lattices", "laplace", "ellipsoid", 500, 7, 20, 1, 1, 0, 0, 1e-6},
+    {"laplace, order 8, gradients by lattices", "laplace", "plummer", 400, 8, 20, 1, 1, 1, 0, 1e-6},
     {"laplace, a warp a row", "laplace", "uniform", 4500, 3, 1, 1, 0, 0, 0, 1e-6},
     {"laplace, a subnormal square", "laplace", "uniform", 500, 3, 20, 1, 0, 0, TINY, 1e-6},
 };
@@ -54,10 +59,12 @@ static void use_precision(fixture *f, fmm_precision precision, double tolerance)
 /* With boxes of up to 200 sources summed directly and lists as for other targets, many a leaf has a box in its list whose leaves have not that leaf in theirs alone; and in parts that cut
  * most pairs of leaves. */
 static void u_in_both_directions_takes_boxes_without_mates(void **context) {
-  static const shape direct = {"laplace, many boxes summed directly", "laplace", "plummer", 3000, 3, 20, 1, 0, 0, 0, 1e-6}, large = {"laplace, rows of several tiles", "laplace", "ellipsoid", 5000, 3, 900, 1, 0, 0, 0, 1e-6};
-  for (int i = 0; i < 2; i++) {
+  static const shape direct = {"laplace, many boxes summed directly", "laplace", "plummer", 3000, 3, 20, 1, 0, 0, 0, 1e-6}, large = {"laplace, rows of several tiles", "laplace", "ellipsoid", 5000, 3, 900, 1, 0, 0, 0, 1e-6},
+                     larger = {"laplace, leaves of several chunks", "laplace", "plummer", 9000, 3, 2500, 1, 0, 0, 0, 1e-6};
+  static const shape *const all[] = {&direct, &large, &larger};
+  for (int i = 0; i < 3; i++) {
     fixture f;
-    make(&f, i ? &large : &direct);
+    make(&f, all[i]);
     fmm_lists_free(&f.lists);
     f.tree.same_points = 0;
     assert_ok(fmm_lists_build(&f.lists, &f.tree, 200, FMM_LISTS_TO_SUM, 1));
