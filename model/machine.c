@@ -1,4 +1,4 @@
-/* Machines as plain values: what a valid one satisfies, a nominal one for when nothing was measured, and what-if variants. */
+/* Machines as plain values: what a valid one satisfies, a nominal one for when nothing was measured, and parts of one. */
 #include "model/machine.h"
 #include "runtime/counts.h"
 
@@ -23,12 +23,21 @@ static fmm_status check_beside(const char *device, const char *what, fmm_rate ra
 static int in_range(double value, double lo, double hi) { return value >= lo && value <= hi; }
 
 static fmm_status check_constant(const char *device, int phase, const fmm_constant *c) {
-  if (in_range(c->value, 0, 1e6) && in_range(c->other, 0, 1e6) && in_range(c->entry_s, 0, 1) && in_range(c->byte_s, 0, 1) && in_range(c->launch_s, 0, 10) &&
-      in_range(c->chain_s, 0, 1) && in_range(c->gradient, 0, 1e6) && in_range(c->coarse, 0, 1e6) && in_range(c->near, 0, 1e6) && in_range(c->full, 0, 1e6) && in_range(c->median_error, 0, 1e6) && in_range(c->p90_error, 0, 1e6) &&
-      c->n_fit >= 0 && c->n_held_out >= 0)
-    return FMM_OK;
-  return FMM_FAIL(FMM_ERR_PROFILE, "%s: constant of %s is %g (other %g, %g s an entry, %g a byte, %g a launch, %g a launch and unknown, gradient %g, coarse %g, near %g, full %g, errors %g and %g); it must be finite and not negative", device, fmm_phase_names[phase],
-                  c->value, c->other, c->entry_s, c->byte_s, c->launch_s, c->chain_s, c->gradient, c->coarse, c->near, c->full, c->median_error, c->p90_error);
+  const double factor = 1e6, a_unit_s = 1, a_level_s = 10;
+  const struct { const char *name; double value, most; } all[] = {
+      {"value", c->value, factor}, {"other", c->other, factor}, {"entry_s", c->entry_s, a_unit_s}, {"byte_s", c->byte_s, a_unit_s}, {"launch_s", c->launch_s, a_level_s}, {"chain_s", c->chain_s, a_unit_s},
+      {"gradient", c->gradient, factor}, {"coarse", c->coarse, factor}, {"near", c->near, factor}, {"full", c->full, factor}, {"median_error", c->median_error, factor}, {"p90_error", c->p90_error, factor},
+      {"n_fit", c->n_fit, INT32_MAX}, {"n_held_out", c->n_held_out, INT32_MAX}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (!in_range(all[i].value, 0, all[i].most)) return FMM_FAIL(FMM_ERR_PROFILE, "%s: %s of the constants of %s is %g; it must be 0 .. %g", device, all[i].name, fmm_phase_names[phase], all[i].value, all[i].most);
+  return FMM_OK;
+}
+
+static fmm_status check_effort(const fmm_machine *machine) {
+  static const char *const efforts[] = {"quick", "standard", "thorough", "hand", "nominal"};
+  for (size_t i = 0; i < sizeof efforts / sizeof *efforts; i++)
+    if (!strcmp(machine->effort, efforts[i])) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_PROFILE, "effort is '%s'; it must be quick, standard, thorough, hand or nominal", machine->effort);
 }
 
 static fmm_status check_device(const fmm_device_rates *d, const char *device, int is_gpu) {
@@ -58,7 +67,8 @@ static fmm_status check_device(const fmm_device_rates *d, const char *device, in
 
 fmm_status fmm_machine_check(const fmm_machine *machine) {
   if (!machine->device[FMM_DEVICE_CPU].present) return FMM_FAIL(FMM_ERR_PROFILE, "the profile has no CPU");
-  if (!isfinite(machine->created_unix_s)) return FMM_FAIL(FMM_ERR_PROFILE, "created_unix_s is not finite");
+  if (!(machine->created_unix_s >= 0 && isfinite(machine->created_unix_s))) return FMM_FAIL(FMM_ERR_PROFILE, "created_unix_s is %g; it must be 0 or positive, and finite", machine->created_unix_s);
+  FMM_TRY(check_effort(machine));
   FMM_TRY(check_device(&machine->device[FMM_DEVICE_CPU], "cpu", 0));
   return check_device(&machine->device[FMM_DEVICE_GPU], "gpu", 1);
 }
@@ -98,21 +108,10 @@ void fmm_machine_nominal(int cores, fmm_machine *machine) {
   *machine = m;
 }
 
-/* ---- what if ---- */
+/* ---- a part of it ---- */
 
 static void scale_compute(fmm_device_rates *d, double factor) {
   for (int p = 0; p < FMM_N_PRECISIONS; p++) d->pair_flops_per_s[p].value *= factor, d->fma_flops_per_s[p].value *= factor;
-}
-
-void fmm_machine_scale(fmm_machine *machine, fmm_device device, double compute, double memory, double bus) {
-  fmm_device_rates *d = &machine->device[device];
-  scale_compute(d, compute);
-  d->memory_bytes_per_s.value *= memory;
-  if (device == FMM_DEVICE_CPU) d->staging_bytes_per_s.value *= memory;
-  d->h2d_bytes_per_s.value *= bus;
-  d->d2h_bytes_per_s.value *= bus;
-  machine->path[0] = machine->fingerprint[0] = 0;
-  snprintf(machine->effort, sizeof machine->effort, "what-if");
 }
 
 void fmm_machine_use_units(fmm_machine *machine, fmm_device device, int units) {

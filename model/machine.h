@@ -74,8 +74,6 @@ fmm_status fmm_profile_user_path(const char *fingerprint, int gpu_sms, char path
 /* Conservative made-up rates for `cores` cores and no GPU, effort "nominal": used where no profile is and calibration is not wanted. */
 void fmm_machine_nominal(int cores, fmm_machine *machine);
 
-/* What-if machines: factors on one device's compute peaks, memory bandwidth and bus. Path and fingerprint are cleared, as no file holds it. */
-void fmm_machine_scale(fmm_machine *machine, fmm_device device, double compute, double memory, double bus);
 /* The same machine with `units` of the device's cores or multiprocessors (no more than there are): compute, bandwidth and overheads in proportion
  * (bandwidth is a lower bound: a part of the units can draw more than its share). Path and fingerprint stay: it is that machine. */
 void fmm_machine_use_units(fmm_machine *machine, fmm_device device, int units);

@@ -6,11 +6,13 @@
 #include "model/profile_json.h"
 #include "runtime/file.h"
 
+enum { MOST_BYTES = 1 << 20 /* of a profile, which has some 30,000 */ };
+
 static fmm_status parse(const char *path, json_t **root) {
   char *text = NULL;
   size_t length = 0;
   json_error_t error;
-  fmm_status status = fmm_file_read_all(path, &text, &length);
+  fmm_status status = fmm_file_read_at_most(path, MOST_BYTES, &text, &length);
   if (status == FMM_ERR_MEMORY) return status;
   if (status != FMM_OK) return FMM_FAIL(FMM_ERR_PROFILE, "%s; name another profile, or run fmm-calibrate", fmm_last_error());
   json_t *parsed = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);

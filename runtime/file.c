@@ -108,8 +108,12 @@ static int larger_than_memory(int64_t bytes) {
   return pages > 0 && page > 0 && (double)bytes > (double)pages * (double)page;
 }
 
-static fmm_status grow(char **text, size_t *capacity, size_t used) {
+static fmm_status has_more_than(const char *path, size_t most) { return FMM_FAIL(FMM_ERR_INPUT, "%s: has more than the %zu bytes that it can have", path, most); }
+
+static fmm_status grow(const char *path, char **text, size_t *capacity, size_t used) {
   char *larger;
+  if (larger_than_memory((int64_t)*capacity * 2))
+    return FMM_FAIL(FMM_ERR_MEMORY, "%s: %zu bytes came and no end; of a device or a pipe at most half of this machine's memory is taken: name a file", path, used);
   FMM_TRY(FMM_ALLOCATE(&larger, *capacity * 2, "a file's text"));
   memcpy(larger, *text, used);
   FMM_FREE(text);
@@ -117,31 +121,36 @@ static fmm_status grow(char **text, size_t *capacity, size_t used) {
   return FMM_OK;
 }
 
-static fmm_status read_rest(fmm_reader *reader, char **text, size_t capacity, size_t *length) {
+static fmm_status read_rest(fmm_reader *reader, size_t most, char **text, size_t capacity, size_t *length) {
   size_t used = 0;
   for (;;) {
     size_t got;
-    if (used + 1 == capacity) FMM_TRY(grow(text, &capacity, used));
+    if (used > most) return has_more_than(reader->path, most);
+    if (used + 1 == capacity) FMM_TRY(grow(reader->path, text, &capacity, used));
     FMM_TRY(fmm_reader_read(reader, *text + used, capacity - 1 - used, &got));
     used += got;
     if (used + 1 < capacity) break; /* short: the end */
   }
+  if (used > most) return has_more_than(reader->path, most);
   (*text)[used] = 0;
   *length = used;
   return FMM_OK;
 }
 
-fmm_status fmm_file_read_all(const char *path, char **text, size_t *length) {
+fmm_status fmm_file_read_all(const char *path, char **text, size_t *length) { return fmm_file_read_at_most(path, SIZE_MAX, text, length); }
+
+fmm_status fmm_file_read_at_most(const char *path, size_t most, char **text, size_t *length) {
   fmm_reader reader;
   char *bytes = NULL;
   FMM_TRY(fmm_reader_open(&reader, path));
   fmm_status status = FMM_OK;
-  if (larger_than_memory(reader.size))
+  if (reader.size >= 0 && (size_t)reader.size > most) status = has_more_than(path, most);
+  else if (larger_than_memory(reader.size))
     status = FMM_FAIL(FMM_ERR_MEMORY, "%s: its %lld bytes are more than this machine's memory", path, (long long)reader.size);
   /* two more than a regular file's size, so that its end is seen without growing */
   size_t capacity = reader.size >= 0 ? (size_t)reader.size + 2 : BUFFER_BYTES;
   if (status == FMM_OK) status = FMM_ALLOCATE(&bytes, capacity, "a file's text");
-  if (status == FMM_OK) status = read_rest(&reader, &bytes, capacity, length);
+  if (status == FMM_OK) status = read_rest(&reader, most, &bytes, capacity, length);
   fmm_reader_close(&reader);
   if (status == FMM_OK) *text = bytes;
   else FMM_FREE(&bytes);

@@ -19,8 +19,10 @@ fmm_status fmm_reader_open(fmm_reader *reader, const char *path);
 fmm_status fmm_reader_read(fmm_reader *reader, void *buffer, size_t bytes, size_t *got);
 void fmm_reader_close(fmm_reader *reader);
 
-/* The whole file in *text (owned by the caller, FMM_FREE), a terminating 0 after its *length bytes. Larger than memory is refused. */
+/* The whole file in *text (owned by the caller, FMM_FREE), a terminating 0 after its *length bytes. Larger than memory, and of a device or pipe than half of it, is refused. */
 fmm_status fmm_file_read_all(const char *path, char **text, size_t *length);
+/* The same of at most so many bytes: one with more is refused with FMM_ERR_INPUT, without being read further. */
+fmm_status fmm_file_read_at_most(const char *path, size_t most, char **text, size_t *length);
 
 /* Writing: begin, write any number of times, then commit or abandon (both end it; abandon after a failed commit is harmless). */
 typedef struct fmm_replacement {

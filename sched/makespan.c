@@ -59,22 +59,20 @@ static double copy(run *r, int to, double ready, double bytes) {
 
 static int works(const run *r, int phase, int device) { return r->seconds[phase][device] > 0; }
 
-/* When an item made by the phases of `makers` is on device `to`: after those that ran there, and a copy after those that ran elsewhere.
+/* When what was made elsewhere of an item of the phases of `makers` is on device `to`: a copy after those phases; 0: nothing was. What ran on that device ended before it is free.
  * The copy is put on the bus only when commit; without, its end is foretold. */
 static double fetch(run *r, item what, const int makers[2], int to, double bytes, int commit) {
   int from = 1 - to;
-  double here = 0, there = 0, part = 0;
-  for (int i = 0; i < 2; i++) {
-    if (works(r, makers[i], to)) here = fmax(here, r->end[makers[i]][to]);
+  double there = 0, part = 0;
+  for (int i = 0; i < 2; i++)
     if (works(r, makers[i], from)) there = fmax(there, r->end[makers[i]][from]), part = fmax(part, r->share[makers[i]][from]);
-  }
-  if (part == 0) return here;
+  if (part == 0) return 0;
   double arrival = r->arrival[what][to];
   if (arrival < 0) {
     arrival = commit ? copy(r, to, there, part * bytes) : fmax(there, r->bus_free[to]) + copy_seconds(r, to, part * bytes);
     if (commit) r->arrival[what][to] = arrival;
   }
-  return fmax(here, arrival);
+  return arrival;
 }
 
 static double inputs_ready(run *r, int phase, int device, int commit) {

@@ -61,6 +61,28 @@ static void a_pipe_of_unknown_size_is_read_whole(void **state) {
   close(ends[0]);
 }
 
+/* A file, a pipe and a device that has no end. */
+static void a_file_with_more_than_it_can_have_is_refused(void **state) {
+  char *text = NULL, name[64];
+  size_t length;
+  int ends[2];
+  assert_ok(fmm_file_replace(path, "12345", 5));
+  assert_ok(fmm_file_read_at_most(path, 5, &text, &length));
+  assert_int_equal(length, 5);
+  FMM_FREE(&text);
+  assert_int_equal(fmm_file_read_at_most(path, 4, &text, &length), FMM_ERR_INPUT);
+  assert_non_null(strstr(fmm_last_error(), path));
+  assert_int_equal(pipe(ends), 0);
+  assert_int_equal(write(ends[1], "12345", 5), 5);
+  close(ends[1]);
+  snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+  assert_int_equal(fmm_file_read_at_most(name, 4, &text, &length), FMM_ERR_INPUT);
+  close(ends[0]);
+  assert_int_equal(fmm_file_read_at_most("/dev/zero", 1 << 20, &text, &length), FMM_ERR_INPUT);
+  assert_non_null(strstr(fmm_last_error(), "/dev/zero: has more than the 1048576 bytes"));
+  assert_null(text);
+}
+
 static void missing_files_and_directories_are_input_errors_that_name_the_path(void **state) {
   char *text = NULL;
   size_t length;
@@ -182,7 +204,7 @@ static void parents_are_made(void **state) {
 int main(void) {
 #define FILE_TEST(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
   const struct CMUnitTest tests[] = {FILE_TEST(a_file_is_read_whole_and_terminated), FILE_TEST(a_pipe_of_unknown_size_is_read_whole),
-                                     FILE_TEST(missing_files_and_directories_are_input_errors_that_name_the_path),
+                                     FILE_TEST(a_file_with_more_than_it_can_have_is_refused), FILE_TEST(missing_files_and_directories_are_input_errors_that_name_the_path),
                                      FILE_TEST(every_failing_call_leaves_the_old_file_and_no_temporary),
                                      FILE_TEST(transfers_of_one_byte_and_failing_reads_are_handled),
                                      FILE_TEST(failing_allocation_leaks_and_loses_nothing), FILE_TEST(a_link_is_followed_and_the_mode_kept),

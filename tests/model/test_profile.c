@@ -162,6 +162,10 @@ static void seal_refuses_what_no_machine_has(void **state) {
   fresh(), edit("\"name\": \"cpu\"", "\"name\": \"cpu\", \"name\": \"twice\""), assert_not_sealable("duplicate");
   fresh(), edit("\"spread\": ", "\"spread\": -"), assert_not_sealable("positive and finite");
   fresh(), edit("\"driving_slowdown\": 1.3", "\"driving_slowdown\": 0.3"), assert_not_sealable("driving_slowdown");
+  fresh(), edit("\"effort\": \"standard\"", "\"effort\": \"none\""), assert_not_sealable("effort is 'none'");
+  fresh(), edit("\"created_unix_s\": ", "\"created_unix_s\": -"), assert_not_sealable("created_unix_s is -");
+  fresh(), edit("\"n_fit\": 0", "\"n_fit\": -1"), assert_not_sealable("n_fit of the constants of up is -1; it must be 0 .. 2.14748e+09");
+  fresh(), edit("\"chain_s\": ", "\"chain_s\": -"), assert_not_sealable("chain_s of the constants of up is -3.33333e-09; it must be 0 .. 1");
 }
 
 static void save_refuses_values_that_are_not_finite(void **state) {
@@ -249,14 +253,8 @@ static void nominal_machine_is_valid_and_has_no_gpu(void **state) {
   assert_ok(fmm_profile_save(file, &m));
 }
 
-static void what_if_factors_change_only_their_device(void **state) {
+static void a_part_of_a_device_has_its_share_of_the_rates(void **state) {
   fmm_machine m = odd_machine(), twice = m;
-  fmm_machine_scale(&twice, FMM_DEVICE_GPU, 2, 3, 5);
-  assert_memory_equal(&m.device[FMM_DEVICE_CPU], &twice.device[FMM_DEVICE_CPU], sizeof m.device[0]);
-  const fmm_device_rates *a = &m.device[FMM_DEVICE_GPU], *b = &twice.device[FMM_DEVICE_GPU];
-  assert_true(b->pair_flops_per_s[1].value == 2 * a->pair_flops_per_s[1].value && b->memory_bytes_per_s.value == 3 * a->memory_bytes_per_s.value);
-  assert_true(b->d2h_bytes_per_s.value == 5 * a->d2h_bytes_per_s.value && b->launch_s.value == a->launch_s.value);
-  assert_string_equal(twice.fingerprint, "");
   fmm_machine_use_units(&m, FMM_DEVICE_GPU, 2);
   assert_int_equal(m.device[FMM_DEVICE_GPU].units, 2);
   assert_string_equal(m.fingerprint, odd_machine().fingerprint);
@@ -308,7 +306,7 @@ int main(void) {
                                      cmocka_unit_test(foreign_profile_is_refused),
                                      cmocka_unit_test(profiles_are_sought_by_option_environment_user_system),
                                      cmocka_unit_test(nominal_machine_is_valid_and_has_no_gpu),
-                                     cmocka_unit_test(what_if_factors_change_only_their_device),
+                                     cmocka_unit_test(a_part_of_a_device_has_its_share_of_the_rates),
                                      cmocka_unit_test(recorded_machines_load),
                                      cmocka_unit_test(every_key_is_in_the_reference)};
   return cmocka_run_group_tests(tests, make_directory, remove_directory);
