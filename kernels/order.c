@@ -1,6 +1,6 @@
 /* The order for a tolerance: the smallest whose expected error (far_field_error.c) is within it. Orders are measured, not tabulated: the search
- * starts low, where measuring is cheap, and steps as far as the fastest decay that a surface can have, (inner/outer)^2 an order (operators.c),
- * allows without passing the answer. What was measured is kept for the process. */
+ * starts low, where measuring is cheap, and goes to where the usual decay has the answer, since the highest orders cost most. Is that one within the tolerance, it goes down while the next is too; else up, in steps as far as the
+ * fastest decay that a surface can have, (inner/outer)^2 an order (operators.c), allows without passing the answer. What was measured is kept for the process. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -122,6 +122,26 @@ static int next_order(const measurement *m, double error, double tolerance) {
   return step < FMM_MAX_ORDER - m->order ? m->order + (step > 1 ? (int)step : 1) : FMM_MAX_ORDER;
 }
 
+/* Where errors that fall as they mostly do (1/r, orders 2 to 11: 0.95 decimal digits an order, with gradients 0.85) come within the tolerance; no order that cannot be the answer, and of kernels without a degree, of which
+ * several levels have to be measured, the first of those that can be. */
+static int likely_order(const question *q, double error, double tolerance) {
+  const double digits = q->gradient ? 0.85 : 0.95;
+  const int least = next_order(&q->m, error, tolerance), likely = q->m.order + (int)fmin(lround(log10(error / tolerance) / digits), FMM_MAX_ORDER - q->m.order);
+  return q->levels == 1 && likely > least ? likely : least;
+}
+
+/* From an order that is within the tolerance to the last of those below that are; not as low as `least`, which cannot be. */
+static fmm_status go_down(question *q, int least, double tolerance, int *best, double *error) {
+  while (q->m.order > least) {
+    double below;
+    q->m.order--;
+    FMM_TRY(measure_all(q, tolerance, &below));
+    if (!(below <= tolerance)) break;
+    *best = q->m.order, *error = below;
+  }
+  return FMM_OK;
+}
+
 fmm_status fmm_order_bound(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, int kind, int gradient,
                            double root_half_width, int threads, int *bound) {
   question q = first_of(pair, params, kind, gradient, root_half_width, threads);
@@ -135,15 +155,17 @@ fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM
                                    double root_half_width, int threads, int *order, double *expected) {
   question q = first_of(pair, params, kind, gradient, root_half_width, threads);
   double error, least = INFINITY;
-  int best = q.m.order;
-  for (int worse = 0;; q.m.order = next_order(&q.m, error, tolerance)) {
+  int best = q.m.order, bound = LEAST_ORDER; /* no lower order than this can be the answer */
+  for (int worse = 0;; q.m.order = q.m.order == LEAST_ORDER ? likely_order(&q, error, tolerance) : next_order(&q.m, error, tolerance)) {
     const int before = q.worst;
     FMM_TRY(measure_all(&q, q.m.order == LEAST_ORDER ? INFINITY : tolerance, &error));
+    if (error > tolerance) bound = next_order(&q.m, error, tolerance);
     if (q.worst != before) least = INFINITY; /* what is known of lower orders is of another level */
     worse = error < least ? 0 : worse + 1;
     if (error < least) least = error, best = q.m.order;
     if (error <= tolerance || q.m.order == FMM_MAX_ORDER || worse == MOST_WORSE) break; /* rounding takes over where orders no longer help */
   }
+  if (least <= tolerance) FMM_TRY(go_down(&q, bound, tolerance, &best, &least));
   if (least > tolerance) { /* so its other levels may err by more */
     q.m.order = best;
     FMM_TRY(measure_all(&q, INFINITY, &least));

@@ -126,12 +126,36 @@ static void an_order_serves_the_levels_that_its_search_left_out_and_one_less_doe
   }
 }
 
+static double error_of(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int order, int gradient) {
+  double errors[FMM_DENSITY_KINDS][2], largest = 0;
+  assert_ok(fmm_far_field_errors(pair, params, order, 1, FMM_DENSITY_SIGNED, 2, errors));
+  for (int k = 0; k <= gradient; k++) largest = fmax(largest, fmax(errors[FMM_DENSITY_SIGNED][k], errors[FMM_DENSITY_ALONE][k] / 2));
+  return largest;
+}
+
+/* Whether the search begins below the answer, at it or above it. */
+static void the_order_below_is_not_within_the_tolerance(void **state) {
+  static const char *const names[] = {"laplace", "stokes"};
+  for (int k = 0; k < 2; k++)
+    for (int gradient = 0; gradient < 2; gradient++)
+      for (double digits = 1.5; digits < (k ? 4 : 8); digits += 0.7) {
+        const fmm_pair *pair = NULL;
+        const double tolerance = pow(10, -digits), params[FMM_MAX_PARAMS] = {1};
+        int order;
+        double expected;
+        assert_ok(fmm_pair_find(names[k], &pair));
+        assert_ok(fmm_order_for_tolerance(pair, params, tolerance, FMM_DENSITY_SIGNED, gradient, 1, 2, &order, &expected));
+        assert_true(expected <= tolerance && expected == error_of(pair, params, order, gradient));
+        assert_true(order == FMM_MIN_ORDER || error_of(pair, params, order - 1, gradient) > tolerance);
+      }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(laplace_keeps_every_tolerance), cmocka_unit_test(twelve_digits_of_cancelling_densities_are_reached),
                                      cmocka_unit_test(other_pairs_keep_the_tolerance), cmocka_unit_test(two_orders_fewer_are_not_enough_for_the_hardest_case),
                                      cmocka_unit_test(a_tolerance_out_of_reach_is_told_by_the_expected_error),
                                      cmocka_unit_test(the_order_and_its_error_do_not_depend_on_the_number_of_threads),
-                                     cmocka_unit_test(no_order_within_the_tolerance_is_below_the_bound), cmocka_unit_test(points_on_lattices_take_no_lower_order),
+                                     cmocka_unit_test(the_order_below_is_not_within_the_tolerance), cmocka_unit_test(no_order_within_the_tolerance_is_below_the_bound), cmocka_unit_test(points_on_lattices_take_no_lower_order),
                                      cmocka_unit_test(an_order_serves_the_levels_that_its_search_left_out_and_one_less_does_not)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
