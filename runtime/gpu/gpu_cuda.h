@@ -96,7 +96,7 @@ typedef struct fmm_cuda_operators {
 enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_TIGHT /* precise tiles, beside those in float */, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
 /* Place of the first density (row * width + component and column) and the first result row that are not finite; inverted high word of the largest density. */
 enum { FMM_CUDA_BAD_DENSITY, FMM_CUDA_BAD_RESULT, FMM_CUDA_LARGEST, FMM_CUDA_N_REPORT };
-enum { FMM_CUDA_PIECES_IN = 4 /* of densities, each sorted while the next arrives */, FMM_CUDA_PIECES_OUT = 4 /* of results, each copied out while the next arrives */ };
+enum { FMM_CUDA_PIECES_IN = 4 /* of densities, each sorted while the next arrives */, FMM_CUDA_PIECES_OUT = 6 /* of results, each copied out while the next arrives */ };
 /* Pieces of n things, each half of what is left, since the last is waited for; they begin where a warp's whole lines may. */
 static inline int64_t fmm_cuda_piece_begin(int64_t n, int piece, int pieces) { return piece == pieces ? n : (n - (n >> piece)) / 32 * 32; }
 

@@ -3,6 +3,7 @@
  * there. */
 #include <omp.h>
 #include <sched.h>
+#include <stdint.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -11,7 +12,8 @@
 
 namespace {
 enum { LINE = 64, FIRST_PARTS = 8 /* of the first chunk; each that follows has a quarter more: the bus is slower than the copies, and each call takes time */ };
-enum { LEAST_PART = 1 << 15, MOST_PARTS = 512, LEAST_SORTED = 1 << 20 /* bytes of densities that are worth a launch a piece */, LEAST_OUT = 1 << 20 /* bytes of the last piece of results */ };
+enum { LEAST_PART = 1 << 15, MOST_PARTS = 512, LEAST_SORTED = 1 << 20 /* bytes of densities that are worth a launch a piece */, LEAST_OUT = 1 << 20 /* bytes of the last piece of results */,
+       LEAST_PAST = 1 << 24 /* bytes of results that are worth copies past the caches, whose reader has them from memory anyway */ };
 enum { PAUSES = 1 << 10 /* before another thread may have the core */, PATIENCE = 1 << 16 /* looks before the device is asked whether it lives */ };
 
 /* Densities on their way in: parts are taken in turn, chunks of parts sent in order once they are copied. */
@@ -32,7 +34,7 @@ void rest(int64_t looks) {
   if (looks % PAUSES == 0) sched_yield(); /* there may be more threads than cores */
 }
 
-/* Past the caches: the bus reads from memory sooner than from what another core has written and still holds. To a line's begin. */
+/* Past the caches, to an address that is a multiple of 16: the bus reads from memory sooner than from what another core has written and still holds. To a line's begin. */
 void copy_past_caches(char *to, const char *from, size_t bytes) {
 #if defined(__SSE2__)
   for (; bytes >= LINE; to += LINE, from += LINE, bytes -= LINE)
@@ -83,12 +85,20 @@ fmm_status send_chunks(crowd *c, fmm_gpu_plan *p, cudaStream_t stream) {
   return note_sent(p, p->n_input_sources, stream);
 }
 
+/* Through the caches, or past them: stores then read no lines that they overwrite. */
+void copy_values(double *to, const double *from, int64_t values, int past) {
+  for (; past && values > 0 && (uintptr_t)to % 16; values--) *to++ = *from++;
+  if (past) copy_past_caches((char *)to, (const char *)from, (size_t)values * sizeof(double));
+  else memcpy(to, from, (size_t)values * sizeof(double));
+}
+
 /* Values [begin, end) of the potentials and, after these, the gradients: of those that were staged. */
 void copy_results(const fmm_gpu_plan *p, int64_t begin, int64_t end) {
   const fmm_cuda_results *r = &p->results;
+  const int past = fmm_cuda_values_out(p) * (int64_t)sizeof(double) >= LEAST_PAST;
   const int64_t n = fmm_cuda_potentials(p), last = end < n ? end : n, first = begin > n ? begin : n;
-  if (r->potential == p->stage_out && begin < last) memcpy(r->to_potential + begin, r->potential + begin, (size_t)(last - begin) * sizeof(double));
-  if (r->gradient == p->stage_out + n && first < end) memcpy(r->to_gradient + first - n, r->gradient + first - n, (size_t)(end - first) * sizeof(double));
+  if (r->potential == p->stage_out && begin < last) copy_values(r->to_potential + begin, r->potential + begin, last - begin, past);
+  if (r->gradient == p->stage_out + n && first < end) copy_values(r->to_gradient + first - n, r->gradient + first - n, end - first, past);
 }
 
 /* Where the share of a thread in [begin, end) begins, in whole lines from `begin` on. */

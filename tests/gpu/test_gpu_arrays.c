@@ -221,10 +221,10 @@ static int is_marked(const double *values, int64_t n) {
 static int is_same(const double *a, const double *b, int64_t n) { return !memcmp(a, b, sizeof(double) * (size_t)n); }
 static int results_are(const problem *p, const double *right) { return is_same(right, p->potential, p->n) && is_same(right + p->n, p->gradient, 3 * p->n); }
 
-/* Densities and results in pieces, an odd number of them, from and to the host or the device, by one thread, by more than there are cores: the bits of page-locked arrays, all there when
+/* Densities and results in pieces, an odd number of them, from and to the host or the device, by one thread, by more than there are cores, to an address that is odd in values: the bits of page-locked arrays, all there when
  * the call returns. */
 static void large_arrays_wherever_they_lie_give_the_same_bits(void **context) {
-  static const int n[2] = {1000003, 300001}, threads[2] = {1, 64};
+  static const int n[2] = {2100003, 600001} /* results of more than 16 MB */, threads[2] = {1, 64};
   for (int gradient = 0; gradient < 2; gradient++) {
     problem p;
     void *d_densities, *d_potential, *d_gradient;
@@ -271,6 +271,11 @@ static void large_arrays_wherever_they_lie_give_the_same_bits(void **context) {
       execute(&p);
       if (!is_same(right, p.potential, p.n) || (gradient && !is_same(right + p.n, p.gradient, 3 * p.n))) fail_msg("%d points, %d threads: other bits", p.n, threads[k]);
     }
+    double *odd = values_of(p.n + 1);
+    mark_results(&p);
+    assert_ok(fmm_plan_execute(p.plan, p.densities, odd + 1, gradient ? p.gradient : NULL));
+    if (odd[0] != 0 || !is_same(right, odd + 1, p.n) || (gradient && !is_same(right + p.n, p.gradient, 3 * p.n))) fail_msg("%d points, an odd address: other bits", p.n);
+    FMM_FREE(&odd);
     fmm_gpu_free(d_densities);
     fmm_gpu_free(d_potential);
     fmm_gpu_free(d_gradient);
