@@ -112,7 +112,7 @@ n=3000 leaf=40 order=5 dist=ellipsoid
 n=4000 leaf=700
 n=4100 leaf=5000
 n=300 leaf=4 order=11
-n=9000 leaf=1 order=4 gradient=1
+n=1500 leaf=2 order=4 gradient=1 sms=8
 n=200 leaf=3 order=13 gradient=1
 n=600 leaf=12 order=4 dist=ellipsoid kernel=yukawa gradient=1
 CASES
