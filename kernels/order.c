@@ -1,5 +1,5 @@
 /* The order for a tolerance: the smallest whose expected error (far_field_error.c) is within it. Orders are measured, not tabulated: the search
- * starts low, where measuring is cheap, and goes to where the usual decay has the answer, since the highest orders cost most. Is that one within the tolerance, it goes down while the next is too; else up, in steps as far as the
+ * starts low, where measuring is cheap, and goes to where the usual decay has the answer, since the highest orders cost most. Where that one is within the tolerance, it goes down while the next is too; else up, in steps as far as the
  * fastest decay that a surface can have, (inner/outer)^2 an order (operators.c), allows without passing the answer. What was measured is kept for the process. */
 #include <math.h>
 #include <pthread.h>
@@ -126,7 +126,7 @@ static int next_order(const measurement *m, double error, double tolerance) {
  * several levels have to be measured, the first of those that can be. */
 static int likely_order(const question *q, double error, double tolerance) {
   const double digits = q->gradient ? 0.85 : 0.95;
-  const int least = next_order(&q->m, error, tolerance), likely = q->m.order + (int)fmin(lround(log10(error / tolerance) / digits), FMM_MAX_ORDER - q->m.order);
+  const int least = next_order(&q->m, error, tolerance), likely = q->m.order + (int)fmin(round(log10(error / tolerance) / digits), FMM_MAX_ORDER - q->m.order);
   return q->levels == 1 && likely > least ? likely : least;
 }
 

@@ -12,14 +12,14 @@ namespace {
 enum { GRAIN = 256 /* rows of a task */, LOOKED_AT = 16 /* entries at once */, LONG_ROW = 256 /* entries that are too many to be looked at one after the other */ };
 
 /* A tile's chunks in pieces: the first of `head`, others of `share`, the last of what is left. */
-struct cut { int chunks, head, share, pieces; };
+struct cut { int head, share, pieces; };
 
 int piece_of(const cut &c, int chunk) { return chunk < c.head ? 0 : 1 + (chunk - c.head) / c.share; }
 int begin_of(const cut &c, int piece) { return piece ? c.head + (piece - 1) * c.share : 0; }
 
 /* Pieces of at most so many chunks, but for those of which some get no sums, which stay together. */
 cut cut_of(int chunks, int alone_chunks, int64_t most) {
-  cut c = {chunks, chunks, 1, 1};
+  cut c = {chunks, 1, 1};
   if (chunks <= most) return c;
   c.pieces = (int)((chunks + most - 1) / most), c.share = (chunks + c.pieces - 1) / c.pieces, c.head = c.share > alone_chunks ? c.share : alone_chunks;
   c.pieces = 1 + (chunks - c.head + c.share - 1) / c.share;
@@ -27,7 +27,7 @@ cut cut_of(int chunks, int alone_chunks, int64_t most) {
 }
 
 /* A row's leaf, its tiles' shape and in what they are cut; seats: what a source costs it (fmm_pair_seats). */
-struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; int32_t alone, turns; cut pieces; };
+struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; int32_t alone, turns; int chunks, alone_chunks /* up to the last that has some without sums */; cut pieces; };
 
 struct tables {
   const fmm_tree *tree;
@@ -149,7 +149,7 @@ void shape_row(tables *t, int32_t row, int cap) {
   l->seats = fmm_pair_seats(l->tiles, l->lanes_log2, l->per_lane, FMM_BESIDE_BOTH);
 }
 
-/* The row's chunks, in pieces of one as yet, its mates and what others give to it. */
+/* The row's chunks, its mates and what others give to it. */
 void count_row(tables *t, int32_t row) {
   leaf *l = &t->of[row];
   int64_t parts = 0;
@@ -163,29 +163,29 @@ void count_row(tables *t, int32_t row) {
   writer w = {NULL, NULL, NULL, 0, limit_of(t, row), {}, 0, 0, 0, 0};
   t->parts[row] = parts;
   add_row(t, &w, row, -1);
-  t->mates[row] = l->tiles * w.mates, l->pieces = cut{w.chunks, w.alone_chunks, 0, 0};
+  t->mates[row] = l->tiles * w.mates, l->chunks = w.chunks, l->alone_chunks = w.alone_chunks;
 }
 
 /* How many chunks a piece has at most: few enough for the last to end with the others, and pieces of small trees of one. */
 int64_t most_of_piece(const tables *t) {
   int64_t all = 0;
-  for (int32_t r = 0; r < t->u->n_rows; r++) all += t->of[r].tiles * t->of[r].pieces.chunks;
+  for (int32_t r = 0; r < t->u->n_rows; r++) all += t->of[r].tiles * t->of[r].chunks;
   return all / FMM_BOTH_PIECES > 1 ? all / FMM_BOTH_PIECES : 1;
 }
 
 /* Cuts the row's tiles; of rows before this one to those before the next. */
 void place_row(tables *t, int32_t row, int64_t most) {
   leaf *l = &t->of[row];
-  l->pieces = cut_of(l->pieces.chunks, l->pieces.head, most);
+  l->pieces = cut_of(l->chunks, l->alone_chunks, most);
   const int64_t pieces = l->pieces.pieces, parts = t->parts[row] + (l->tiles ? pieces - 1 : 0);
-  t->chunks[row + 1] = t->chunks[row] + (l->pieces.chunks > pieces ? l->tiles * (l->pieces.chunks - pieces) : 0), t->tiles[row + 1] = t->tiles[row] + l->tiles * pieces;
+  t->chunks[row + 1] = t->chunks[row] + (l->chunks > pieces ? l->tiles * (l->chunks - pieces) : 0), t->tiles[row + 1] = t->tiles[row] + l->tiles * pieces;
   t->joints[row + 1] = t->joints[row] + (parts > 0), t->values[row + 1] = t->values[row] + parts * l->count;
 }
 
 /* A piece's first chunk lies where the piece's number says, others behind those of all pieces. */
 void fill_row(const tables *t, fmm_cuda_sums *s, int32_t row) {
   const leaf *l = &t->of[row];
-  const int n = l->pieces.chunks, pieces = l->pieces.pieces;
+  const int n = l->chunks, pieces = l->pieces.pieces;
   writer w = {s->mate, NULL, NULL, t->mates[row], limit_of(t, row), l->pieces, 0, 0, 0, 0};
   for (int64_t i = 0; i < l->tiles; i++) {
     const int64_t begin = l->count * i / l->tiles, end = l->count * (i + 1) / l->tiles, further = s->n_tiles + t->chunks[row] + i * (n - pieces);

@@ -13,7 +13,7 @@
 namespace {
 enum { LINE = 64, FIRST_PARTS = 8 /* of the first chunk; each that follows has a quarter more: the bus is slower than the copies, and each call takes time */ };
 enum { LEAST_PART = 1 << 15, MOST_PARTS = 512, LEAST_SORTED = 1 << 20 /* bytes of densities that are worth a launch a piece */, LEAST_OUT = 1 << 20 /* bytes of the last piece of results */,
-       LEAST_PAST = 1 << 24 /* bytes of results that are worth copies past the caches, whose reader has them from memory anyway */ };
+       LEAST_PAST = 1 << 24 /* bytes of results from which on they are copied past the caches */ };
 enum { PAUSES = 1 << 10 /* before another thread may have the core */, PATIENCE = 1 << 16 /* looks before the device is asked whether it lives */ };
 
 /* Densities on their way in: parts are taken in turn, chunks of parts sent in order once they are copied. */
@@ -34,7 +34,7 @@ void rest(int64_t looks) {
   if (looks % PAUSES == 0) sched_yield(); /* there may be more threads than cores */
 }
 
-/* Past the caches, to an address that is a multiple of 16: the bus reads from memory sooner than from what another core has written and still holds. To a line's begin. */
+/* Past the caches: the bus reads from memory sooner than from what another core has written and still holds. to: a multiple of 16, best a line's begin. */
 void copy_past_caches(char *to, const char *from, size_t bytes) {
 #if defined(__SSE2__)
   for (; bytes >= LINE; to += LINE, from += LINE, bytes -= LINE)

@@ -180,7 +180,7 @@ FMM_API fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed);
  * in a row. What is tightened stays so, for points that are set later too; only a new plan begins anew. On failure the plan is as before; both are held while it works. */
 FMM_API fmm_status fmm_plan_keep_tolerance(fmm_plan *plan, const double *densities, const double *potential, const double *gradient, double *error, int *changed);
 
-/* Writes the latest execution's timeline as Chrome trace JSON (Perfetto opens it). */
+/* Writes the latest execution's timeline as Chrome trace JSON (Perfetto opens it). FMM_ERR_ARGUMENT before points are set, FMM_ERR_FILE where the file cannot be written. */
 FMM_API fmm_status fmm_plan_write_trace(const fmm_plan *plan, const char *path);
 
 /* Direct sum in double with compensated accumulation at n_rows chosen targets (rows NULL: the first n_rows): the reference that

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "plan_error.h"
 #include "runtime/memory.h"
@@ -150,6 +151,16 @@ static void not_finite_input_names_the_row_and_leaves_all_untouched(void **state
   density[77] = density[5000] = 1;
   assert_ok(fmm_plan_execute(plan, density, p, NULL)); /* the old points are still there */
   assert_true(p[0] > 0);
+  fmm_plan_destroy(&plan);
+}
+
+static void a_plan_without_points_has_no_timeline(void **state) {
+  const fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_int_equal(fmm_plan_write_trace(plan, "timeline-of-nothing.json"), FMM_ERR_ARGUMENT);
+  assert_non_null(strstr(fmm_last_error(), "call fmm_plan_set_points first"));
+  assert_int_not_equal(access("timeline-of-nothing.json", F_OK), 0);
   fmm_plan_destroy(&plan);
 }
 
@@ -422,7 +433,7 @@ int main(void) {
       cmocka_unit_test(tiny_numbers_of_points_are_exact), cmocka_unit_test(no_sources_gives_zero_at_every_target),
       cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance), cmocka_unit_test(units_that_double_precision_cannot_hold_are_refused_with_the_points), cmocka_unit_test(extreme_units_keep_the_tolerance_of_kernels_with_a_length),
       cmocka_unit_test(targets_far_outside_the_sources_keep_the_tolerance), cmocka_unit_test(zero_densities_give_zero),
-      cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(direct_sums_refuse_what_an_execution_refuses), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
+      cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(a_plan_without_points_has_no_timeline), cmocka_unit_test(direct_sums_refuse_what_an_execution_refuses), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads), cmocka_unit_test(the_prediction_is_for_the_threads_that_are_taken),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
       cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(no_order_is_sought_where_pairs_are_few), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(impossible_numbers_of_points_are_refused_before_any_is_read),

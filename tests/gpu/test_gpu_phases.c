@@ -1,5 +1,6 @@
 /* Every phase on the GPU against its plain C reference (phases.h), on hostile inputs: adaptive trees, other targets, coincident points, empty and one-point
  * leaves, every pair interaction, potential and gradient, several columns, ranges of rows; and the same bits on every run and for every cut. Exit 77 without a GPU. */
+#include "kernels/pair/pair_tiles.h"
 #include "phases.h"
 
 static const shape shapes[] = {
@@ -65,6 +66,9 @@ static void u_in_both_directions_takes_boxes_without_mates(void **context) {
   for (int i = 0; i < 3; i++) {
     fixture f;
     make(&f, all[i]);
+    int64_t most = 0;
+    for (int32_t b = 0; b < f.tree.n_boxes; b++) most = f.tree.n_children[b] || f.tree.source_end[b] - f.tree.source_begin[b] < most ? most : f.tree.source_end[b] - f.tree.source_begin[b];
+    assert_true(f.tree.n_leaves > 1 && (all[i] == &larger) == (most > FMM_BOTH_CHUNK));
     fmm_lists_free(&f.lists);
     f.tree.same_points = 0;
     assert_ok(fmm_lists_build(&f.lists, &f.tree, 200, FMM_LISTS_TO_SUM, 1));

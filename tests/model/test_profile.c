@@ -254,12 +254,12 @@ static void nominal_machine_is_valid_and_has_no_gpu(void **state) {
 }
 
 static void a_part_of_a_device_has_its_share_of_the_rates(void **state) {
-  fmm_machine m = odd_machine(), twice = m;
+  fmm_machine m = odd_machine(), all = m;
   fmm_machine_use_units(&m, FMM_DEVICE_GPU, 2);
   assert_int_equal(m.device[FMM_DEVICE_GPU].units, 2);
   assert_string_equal(m.fingerprint, odd_machine().fingerprint);
   assert_true(m.device[FMM_DEVICE_GPU].fma_flops_per_s[0].value == odd_machine().device[FMM_DEVICE_GPU].fma_flops_per_s[0].value * 0.5);
-  const fmm_constant *half = &m.device[FMM_DEVICE_GPU].constant[1][0], *whole = &twice.device[FMM_DEVICE_GPU].constant[1][0];
+  const fmm_constant *half = &m.device[FMM_DEVICE_GPU].constant[1][0], *whole = &all.device[FMM_DEVICE_GPU].constant[1][0];
   assert_true(half->entry_s == 2 * whole->entry_s && half->byte_s == 2 * whole->byte_s && half->value == whole->value && half->launch_s == whole->launch_s);
 }
 
