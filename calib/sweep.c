@@ -38,7 +38,7 @@ static fmm_options options_of(const fmm_sweep_case *c, const fmm_machine *rates,
 static fmm_sweep_sample features(const fmm_plan *plan, fmm_phase phase, fmm_sweep_kind kind) {
   const fmm_setup *s = plan->setup;
   fmm_sweep_sample f = {.phase = phase, .device = s->info.device[phase], .precision = fmm_precision_index(s->state.precision[phase]), .kind = kind};
-  f.work = s->counts.total[fmm_work_on(&s->counts, phase, f.device)];
+  f.work = s->counts.total[fmm_work_on(&s->counts, phase, f.device, f.precision)];
   const fmm_roofline roofline = fmm_phase_roofline(&plan->machine, f.device, plan->pair->info, &s->counts, phase, f.precision);
   f.sample.roofline_s = roofline.seconds, f.sample.other_s = roofline.other_s;
   f.sample.entries = f.work.entries;

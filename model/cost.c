@@ -5,7 +5,7 @@
  * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time; a point and solid harmonics have no root. The CPU's U list sums pairs of leaves in both directions at once
  * where that wins (kernels/pair/pair_both.h): then each interaction has half of what both share, difference, square and root, its own other
  * instructions, and a load and a store for every two of its values. A GPU keeps the values in registers, and its U list is counted as it is summed, idle lanes and all
- * (kernels/ulist/ulist_gpu_cost.c): a pair of both directions has one multiply-add more. What its longest tile takes on one multiprocessor comes on top. A CPU's core
+ * (kernels/ulist/ulist_gpu_cost.c): a pair of both directions has a multiply-add a value more, and with derivatives a multiplication. What its longest tile takes on one multiprocessor comes on top. A CPU's core
  * sums a leaf alone, so that of fewer leaves than cores some cores have none. */
 #include <math.h>
 #include <string.h>
@@ -33,14 +33,14 @@ static double seconds_a_pair(const fmm_device_rates *d, instructions pair, int p
 }
 
 /* Along a row of a surface, a lattice, a pair has one addition for the square and one multiply-add for the sum; with gradients three multiplications, two additions and a multiply-add beside the first. */
-static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision) {
+static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int gradient, int precision, int both) {
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
   if (by_harmonics(pair, device, phase)) return (instructions){fmm_harmonic_instructions(gradient) * counts->n_columns, 0};
   if (phase != FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && !precision && fmm_pair_lattice_on_gpu(pair, counts->order, counts->n_columns, counts->third_order))
     return (instructions){gradient ? 7 : 2, 1};
   if (phase != FMM_PHASE_ULIST) return (instructions){one, 1};
-  if (device == FMM_DEVICE_GPU) return (instructions){one + (counts->both_on_gpu != 0), 1};
+  if (device == FMM_DEVICE_GPU) return (instructions){one + (both ? values + gradient : 0), 1};
   if (!counts->same_points || counts->n_leaves < 2) return (instructions){one, 1};
   return fmm_pair_prefers_both(pair, gradient, counts->n_columns) ? (instructions){shared / 2 + (one - shared) + values, 0.5} : (instructions){one, 1};
 }
@@ -50,13 +50,14 @@ const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] =
 /* What the rates allow, the part of it that is of the other kind (fmm_work), and what one unit of the device does alone after the others. */
 typedef struct bound { double limit_s, other_s, tail_s; } bound;
 
-static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work, int precision) {
+/* form: in which precision the work is counted, as a GPU's form of U may differ. */
+static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work, int precision, int form) {
   const fmm_device_rates *d = &machine->device[device];
   int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || by_harmonics(pair, device, phase) || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
   int pairs_in = cheap ? precision : 0, products_in = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? precision : 0;
   double other = work->other / d->fma_flops_per_s[products_in].value, compute = (work->flops - work->other) / d->fma_flops_per_s[products_in].value + other, tail = 0;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
-    instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in);
+    instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in, counts->both_on_gpu[form]);
     compute = work->pairs * seconds_a_pair(d, each, pairs_in) + other;
     tail = work->longest * d->units * seconds_a_pair(d, each, pairs_in);
     if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_CPU && counts->n_leaves > 0 && counts->n_leaves < d->units)
@@ -69,7 +70,7 @@ static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_p
 fmm_roofline fmm_phase_roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
   fmm_roofline all = {0};
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
-    const bound b = roofline(machine, device, pair, counts, phase, &counts->level[fmm_work_on(counts, phase, device)][level], precision);
+    const bound b = roofline(machine, device, pair, counts, phase, &counts->level[fmm_work_on(counts, phase, device, precision)][level], precision, precision);
     all.seconds += b.limit_s + b.tail_s, all.other_s += b.other_s;
   }
   return all;
@@ -106,12 +107,12 @@ static level_time time_of(const fmm_constant *c, const fmm_work *work, bound b, 
 /* U on a GPU in single: of tiles that are too tight for float all is summed in double; where both directions are, mostly what a leaf has with itself alone, where nearly all near pairs are. */
 static double share_in_double(const fmm_counts *c) {
   const double all = c->total[FMM_WORK_ULIST_GPU_BOTH].pairs, own = c->n_leaves > 0 ? (double)c->n_targets * (double)c->n_targets / (double)c->n_leaves : 0;
-  return c->tight_share * (c->both_on_gpu && own < all ? own / all : 1);
+  return c->tight_share * (c->both_on_gpu[1] && own < all ? own / all : 1);
 }
 
 static level_time with_tight_tiles(level_time all, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, const fmm_work *work) {
   const fmm_constant c = usable_constant(&machine->device[FMM_DEVICE_GPU], FMM_PHASE_ULIST, 0);
-  const bound b = roofline(machine, FMM_DEVICE_GPU, pair, counts, FMM_PHASE_ULIST, work, 0);
+  const bound b = roofline(machine, FMM_DEVICE_GPU, pair, counts, FMM_PHASE_ULIST, work, 0, 1);
   const double share = share_in_double(counts);
   const level_time tight = time_of(&c, work, b, c.gradient > 0 && counts->gradient ? c.gradient : 1, 0);
   return (level_time){(1 - share) * all.seconds + share * tight.seconds, (1 - share) * all.limit_s + share * tight.limit_s};
@@ -131,8 +132,8 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
   double launch_s = d->launch_s.value + c.launch_s + c.chain_s * fmm_phase_unknowns(counts, pair, (fmm_phase)phase), factor = (counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1) * fmm_constant_at(&c, precision, counts->tolerance);
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
-    const fmm_work *work = &counts->level[fmm_work_on(counts, (fmm_phase)phase, (fmm_device)device)][level];
-    level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision), factor, precision);
+    const fmm_work *work = &counts->level[fmm_work_on(counts, (fmm_phase)phase, (fmm_device)device, precision)][level];
+    level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision, precision), factor, precision);
     if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && precision && counts->tight_share > 0) t = with_tight_tiles(t, machine, counts, pair, work);
     if (a_level && work->entries > 0) t.seconds += launch_s;
     table->level_s[phase][level][device][precision] = t.seconds;

@@ -90,7 +90,7 @@ static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, con
 static int leaves_in_one(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES], fmm_phase phase) {
   enum { H200 = 132 /* multiprocessors */ };
   const int together = gpu[FMM_PHASE_UP] > 0 && gpu[FMM_PHASE_ULIST] > 0 && gpu[FMM_PHASE_VLIST] > 0 && gpu[FMM_PHASE_DOWN] > 0;
-  const int one_way = !c->same_points || !fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns, c->third_order);
+  const int one_way = !c->same_points || !fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns, c->third_order, precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE);
   const int beside_u = together && one_way && precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE && c->n_columns == 1 && !c->gradient && !(c->total[FMM_PHASE_WLIST].entries > 0);
   const double points = (double)(phase == FMM_PHASE_UP ? c->n_sources : c->n_targets), leaves = fmin((double)c->n_leaves, points); /* at most so many have any */
   const int many = phase == FMM_PHASE_UP ? c->order <= FMM_LEAVES_MOST_ORDER && leaves >= FMM_LATTICE_MANY_ROWS : leaves >= FMM_LEAVES_A_MULTIPROCESSOR * H200;
@@ -103,6 +103,10 @@ static double device_units(const fmm_counts *c, const fmm_pair_info *pair, const
   return UNIT_RECORD * ((double)c->n_targets / FMM_LATTICE_TARGETS + 0.5 * (double)c->n_leaves / FMM_LATTICE_TARGETS);
 }
 
+/* U in both directions: values of a point, and its precision, single (1) or not. */
+static int values_of_part(const fmm_counts *c) { return c->gradient ? 4 : 1; }
+static int in_single(const fmm_precision precision[FMM_N_PHASES]) { return precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE; }
+
 /* Tiles of a leaf, by the shapes that they will have (kernels/pair/pair_tiles.h): the mean over numbers of points as a Poisson distribution gives them, to two deviations. */
 static double tiles_a_leaf(const fmm_counts *c) {
   enum { STEPS = 16 };
@@ -112,25 +116,25 @@ static double tiles_a_leaf(const fmm_counts *c) {
     double t = 2.0 * i / STEPS, weight = exp(-0.5 * t * t);
     int64_t points = llround(mean + t * sqrt(mean)), tiles = 1;
     int lanes_log2, per_lane;
-    fmm_pair_shape_tiles(points > 1 ? points : 1, cap, FMM_TILE_MOST, &tiles, &lanes_log2, &per_lane);
+    fmm_pair_shape_tiles(points > 1 ? points : 1, cap, FMM_TILE_TARGETS_A_LANE(values_of_part(c), 1), &tiles, &lanes_log2, &per_lane);
     sum += weight * (double)tiles, weights += weight;
   }
   return sum / weights;
 }
 
 /* Pairs of leaves of which a GPU sums both directions at once, those with a tile of one; 0 where it sums one way: other interactions, too many entries. */
-static double tiles_of_pairs(const fmm_counts *c, const fmm_pair_info *pair, const double gpu[FMM_N_PHASES]) {
+static double tiles_of_pairs(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES]) {
   double entries = c->total[FMM_PHASE_ULIST].entries, pairs = 0.5 * (entries - (double)c->n_leaves);
   int both = gpu[FMM_PHASE_ULIST] > 0 && c->same_points && entries <= INT32_MAX &&
-             fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns, c->third_order);
+             fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns, c->third_order, in_single(precision));
   return both && pairs > 0 ? pairs * tiles_a_leaf(c) : 0;
 }
 
-/* U's parts where both directions of a pair are summed at once (runtime/gpu/gpu_both.cu): for each tile and leaf a value a point of the latter, and a record. */
-static double bytes_of_part(const fmm_precision precision[FMM_N_PHASES]) { return precision[FMM_PHASE_ULIST] == FMM_PRECISION_DOUBLE ? 8 : 4; }
+/* U's parts where both directions of a pair are summed at once (runtime/gpu/gpu_both.cu): for each tile and leaf the values of a point of the latter, and a record. */
+static double bytes_of_part(const fmm_counts *c, const fmm_precision precision[FMM_N_PHASES]) { return values_of_part(c) * (in_single(precision) ? 4 : 8); }
 static double device_u_parts(const fmm_counts *c, const fmm_precision precision[FMM_N_PHASES], double tiles_of_pairs) {
   enum { RECORD = 24 };
-  return tiles_of_pairs * (bytes_of_part(precision) * (double)c->n_targets / (double)c->n_leaves + RECORD);
+  return tiles_of_pairs * (bytes_of_part(c, precision) * (double)c->n_targets / (double)c->n_leaves + RECORD);
 }
 
 /* A leaf that is the whole tree, summed so (runtime/gpu/gpu_direct.cu): a record for each tile and one that it sums, which the host has too while the plan is made, and what tiles give to one another. */
@@ -139,10 +143,10 @@ static circle circle_of(const fmm_counts *c, const fmm_precision precision[FMM_N
   enum { RECORD = 24 };
   int64_t tiles;
   int lanes_log2, per_lane;
-  if (c->n_leaves != 1 || !c->both_on_gpu || !(gpu[FMM_PHASE_ULIST] > 0)) return (circle){0};
-  fmm_pair_shape_tiles(c->n_targets, fmm_pair_tile_cap(c->n_targets), FMM_TILE_MOST, &tiles, &lanes_log2, &per_lane);
+  if (c->n_leaves != 1 || !c->both_on_gpu[in_single(precision)] || !(gpu[FMM_PHASE_ULIST] > 0)) return (circle){0};
+  fmm_pair_shape_tiles(c->n_targets, fmm_pair_tile_cap(c->n_targets), FMM_TILE_TARGETS_A_LANE(values_of_part(c), 1), &tiles, &lanes_log2, &per_lane);
   const double mates = (double)fmm_pair_direct_mates(c->n_targets, tiles), all = (double)tiles;
-  return (circle){RECORD * all * (all - mates), bytes_of_part(precision) * mates * (double)c->n_targets};
+  return (circle){RECORD * all * (all - mates), bytes_of_part(c, precision) * mates * (double)c->n_targets};
 }
 
 /* What the host holds while a device's plan is made: records of tiles, ranges and offsets of U, P2M and L2P a leaf, children and neighbours of V a parent, and of U an entry's
@@ -216,7 +220,7 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   f.host = f.points + f.tree + f.lists + f.planes + f.expansions + f.operators + f.workspace;
   if (on_gpu > 0) {
     double complex_bytes = v_single ? 2 * sizeof(float) : 2 * sizeof(double);
-    double tiles = tiles_of_pairs(c, pair, gpu_fraction);
+    double tiles = tiles_of_pairs(c, pair, precision, gpu_fraction);
     const circle direct = circle_of(c, precision, gpu_fraction);
     f.device = device_u_parts(c, precision, tiles) + direct.records + direct.parts + device_bytes(c, pair, &what, precision, gpu_fraction, complex_bytes, c->order);
     f.device_least = device_bytes(c, pair, &what, precision, gpu_fraction, complex_bytes, 1);

@@ -5,7 +5,7 @@
 #define FMM_MACHINE_H
 #include "runtime/status.h"
 
-enum { FMM_PROFILE_SCHEMA = 10, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
+enum { FMM_PROFILE_SCHEMA = 11, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
 
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
 /* Fitted per phase, device and precision: seconds = value * main + other * other part + entry_s * entries + byte_s * bytes + (launch + launch_s + chain_s * unknowns) * launches

@@ -47,7 +47,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .same_points = tree->same_points,
                   .third_order = what->third_order,
                   .tolerance = what->tolerance,
-                  .both_on_gpu = fmm_ulist_both_on_gpu(tree, what),
+                  .both_on_gpu = {fmm_ulist_both_on_gpu(tree, what, 0), fmm_ulist_both_on_gpu(tree, what, 1)},
                   .n_sources = tree->sources.n,
                   .n_targets = tree->targets.n,
                   .n_leaves = tree->n_leaves,

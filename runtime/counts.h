@@ -29,17 +29,17 @@ typedef struct fmm_counts {
   int same_points;               /* targets are the sources */
   int third_order;               /* as in the case */
   double tolerance;              /* likewise */
-  int both_on_gpu;               /* a GPU sums U in both directions of a pair */
+  int both_on_gpu[2];            /* a GPU sums U in both directions of a pair: in double, in single */
   double tight_share;            /* of U's work, which a GPU sums in double though the phase is in single (kernels/ulist/ulist_tight.c) */
   int64_t n_sources, n_targets, n_leaves, n_boxes, v_pairs;
   fmm_work level[FMM_N_WORKS][FMM_MAX_LEVELS]; /* by phase: [phase] is that of the CPU's form, [fmm_work_on(..)] of either */
   fmm_work total[FMM_N_WORKS];
 } fmm_counts;
 
-/* The work of a phase on a device. */
-static inline int fmm_work_on(const fmm_counts *c, fmm_phase phase, fmm_device device) {
+/* The work of a phase on a device; single: in what precision. */
+static inline int fmm_work_on(const fmm_counts *c, fmm_phase phase, fmm_device device, int single) {
   if (device == FMM_DEVICE_CPU) return phase;
-  if (phase == FMM_PHASE_ULIST) return c->both_on_gpu ? FMM_WORK_ULIST_GPU_BOTH : FMM_WORK_ULIST_GPU;
+  if (phase == FMM_PHASE_ULIST) return c->both_on_gpu[single != 0] ? FMM_WORK_ULIST_GPU_BOTH : FMM_WORK_ULIST_GPU;
   static const int on_gpu[FMM_N_PHASES] = {FMM_WORK_UP_GPU, FMM_WORK_ULIST_GPU, FMM_WORK_VLIST_GPU, FMM_WORK_WLIST_GPU, FMM_WORK_XLIST_GPU, FMM_WORK_DOWN_GPU};
   return on_gpu[phase];
 }
@@ -93,11 +93,11 @@ fmm_phase_cost fmm_up_cost, fmm_ulist_cost, fmm_vlist_cost, fmm_wlist_cost, fmm_
 fmm_phase_cost fmm_up_gpu_cost, fmm_ulist_gpu_cost, fmm_ulist_gpu_both_cost, fmm_vlist_gpu_cost, fmm_wlist_gpu_cost, fmm_xlist_gpu_cost, fmm_down_gpu_cost;
 extern fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS];
 
-/* Whether a GPU sums this tree's U in both directions of a pair (where there is room for it). */
-int fmm_ulist_both_on_gpu(const fmm_tree *tree, const fmm_count_case *what);
+/* Whether a GPU sums this tree's U in both directions of a pair (where there is room for it), in double or in single. */
+int fmm_ulist_both_on_gpu(const fmm_tree *tree, const fmm_count_case *what, int single);
 /* Of direct sums alone, one way, on a GPU; bytes are left out. And in both directions, of a pair for which fmm_pair_both_on_gpu is true; no pairs where they go one way. */
 fmm_work fmm_ulist_gpu_direct(const fmm_pair_info *pair, int gradient, int n_columns, int64_t n_sources, int64_t n_targets);
-fmm_work fmm_ulist_gpu_direct_both(const fmm_pair_info *pair, int64_t points);
+fmm_work fmm_ulist_gpu_direct_both(const fmm_pair_info *pair, int gradient, int64_t points);
 
 /* Share of U's work that is too tight for float on a GPU at this tolerance; all_targets: as in the case. FMM_ERR_MEMORY only. */
 fmm_status fmm_tight_share(const fmm_tree *tree, const fmm_rows *u, int64_t all_targets, double tolerance, double *share);

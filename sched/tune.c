@@ -267,9 +267,10 @@ static fmm_status try_one_leaf(search *s) {
   fmm_work *u = &direct.level[FMM_PHASE_ULIST][0];
   u->pairs = (double)c->n_sources * (double)c->n_targets, u->flops = u->pairs * fmm_pair_flops(s->pair, c->gradient, c->n_columns), u->entries = 1;
   direct.level[FMM_WORK_ULIST_GPU][0] = fmm_ulist_gpu_direct(s->pair, c->gradient, c->n_columns, c->n_sources, c->n_targets);
-  if (c->same_points && fmm_pair_both_on_gpu(s->pair, c->gradient, c->n_columns, c->third_order)) {
-    const fmm_work both = fmm_ulist_gpu_direct_both(s->pair, larger);
-    if (both.pairs > 0) direct.level[FMM_WORK_ULIST_GPU_BOTH][0] = both, direct.both_on_gpu = 1;
+  for (int single = 0; single < 2 && c->same_points; single++) {
+    if (!fmm_pair_both_on_gpu(s->pair, c->gradient, c->n_columns, c->third_order, single)) continue;
+    const fmm_work both = fmm_ulist_gpu_direct_both(s->pair, c->gradient, larger);
+    if (both.pairs > 0) direct.level[FMM_WORK_ULIST_GPU_BOTH][0] = both, direct.both_on_gpu[single] = 1;
   }
   fmm_counts_add_up(&direct);
   fmm_tuned candidate;

@@ -111,6 +111,7 @@ n=5000 leaf=1 order=6
 n=3000 leaf=40 order=5 dist=ellipsoid
 n=4000 leaf=700
 n=4100 leaf=5000
+n=4100 leaf=5000 order=2 gradient=1 precision=single
 n=300 leaf=4 order=11
 n=1500 leaf=2 order=4 gradient=1 sms=8
 n=200 leaf=3 order=13 gradient=1

@@ -20,8 +20,8 @@ int fmm_pair_prefers_both(const fmm_pair_info *info, int gradient, int n_columns
 
 int fmm_pair_newton_on_gpu(double tolerance) { return tolerance > 1e-10; }
 
-int fmm_pair_both_on_gpu(const fmm_pair_info *info, int gradient, int n_columns, int third_order) {
-  return info->inverse_distance && n_columns == 1 && !gradient && !third_order;
+int fmm_pair_both_on_gpu(const fmm_pair_info *info, int gradient, int n_columns, int third_order, int single) {
+  return info->inverse_distance && n_columns == 1 && (single || !gradient) && !third_order;
 }
 
 int fmm_pair_lattice_on_gpu(const fmm_pair_info *info, int order, int n_columns, int third_order) {

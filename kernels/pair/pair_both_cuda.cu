@@ -1,9 +1,10 @@
 /* U on the GPU for 1/r: the sums of two leaves onto one another made together, so that both share distance and root, which in double with one Newton step are nine of a pair's
  * ten operations. A block of 128 threads takes a tile, whose targets lie in shared memory with their densities; each group of lanes sums onto all of them, several a lane in
  * registers, and sources, staged in shared memory too, are dealt to the groups, four at a time. In double four blocks are on a multiprocessor of an H200: with targets in registers there would be three.
+ * With derivatives a point has four values (in single alone, and in what that needs of double: in double nothing is gained).
  * Of targets that have many chunks of sources several tiles are made, so that none runs on when all others are done; those after the first write their sums onto the targets to parts too.
  * What a lane's targets give to a source is summed over the lanes of the group by shuffles, kept in shared memory until the chunk is done and then written to the place that this tile
- * has among the parts of the sources' leaf (runtime/gpu/gpu_both.cu), which another launch adds in their order.
+ * has among the parts of the sources' leaf (runtime/gpu/gpu_both.cu), which another launch adds in their order (pair_join_cuda.cu).
  * In float coordinates are relative to the tile's box, densities times a power of two, parts floats, and sums of a chunk are added in double. Where a tile is too tight for that
  * (pair_tight_cuda.cu) another launch makes all of it in double, or what its own leaf gives to it.
  * The leaf itself, and sources that have not the tile's leaf in their list (which lists of targets that are the sources have not), are summed onto the tile alone. A leaf that is the whole tree has tiles for
@@ -17,18 +18,19 @@
 
 namespace {
 enum { WARPS = 4, THREADS = 32 * WARPS, WIDTH = 4 /* values staged of a point: coordinates and density */,
-       BEHIND = THREADS / 4 /* sources of no density behind the last: one a group, which has four lanes or more */,
-       MOST_PIECES = 65535 /* blocks of a grid in y */ };
+       BEHIND = THREADS / 4 /* sources of no density behind the last: one a group, which has four lanes or more */ };
 constexpr int ROOM = (int)FMM_BOTH_CHUNK + BEHIND;
 constexpr unsigned ALL = 0xffffffffu;
 static_assert(FMM_BOTH_MATES == 32, "one a lane");
+/* Targets a lane, where each has so many values. */
+template <int VALUES> constexpr int MOST = FMM_TILE_TARGETS_A_LANE(VALUES, 1);
 /* On a multiprocessor, where its shared memory holds as many. */
-template <typename Real> constexpr int BLOCKS = sizeof(Real) == sizeof(double) ? 4 : 6;
+template <typename Real, int VALUES> constexpr int BLOCKS = sizeof(Real) == sizeof(double) ? (VALUES > 1 ? 3 : 4) : (VALUES > 1 ? 5 : 6);
 
 /* A block's shared memory. back: what the tile gives to each source; target: take_target. */
-template <typename Real>
+template <typename Real, int VALUES>
 struct __align__(16) staged {
-  Real source[WIDTH * ROOM], back[ROOM], target[WIDTH * 32 * FMM_BOTH_MOST];
+  Real source[WIDTH * ROOM], back[VALUES * ROOM], target[WIDTH * 32 * MOST<VALUES>];
 };
 
 struct job {
@@ -39,7 +41,7 @@ struct job {
   double *out;
   void *partial;
   const int *tiny; /* as in pair_cuda.cu */
-  int64_t row_begin, row_end;
+  int64_t row_begin, row_end, n_targets;
 };
 
 struct place { int lanes, lane, group, groups, warp, in_warp; };
@@ -55,9 +57,17 @@ __device__ __forceinline__ double guarded_root(double r2) {
 }
 
 template <typename Real>
-__device__ __forceinline__ Real square_of(const Real (&at)[3], Real x, Real y, Real z) {
-  Real dx = at[0] - x, dy = at[1] - y, dz = at[2] - z;
-  return fma(dz, dz, fma(dy, dy, dx * dx));
+__device__ __forceinline__ Real square_of(const Real (&d)[3]) { return fma(d[2], d[2], fma(d[1], d[1], d[0] * d[0])); }
+
+/* What a point of this density gives to another that is d away from it: value, and derivatives by the root's cube. */
+template <typename Real>
+__device__ __forceinline__ void add_to(Real (&sum)[1], Real density, Real root, Real, const Real (&)[3]) { sum[0] = fma(density, root, sum[0]); }
+template <typename Real>
+__device__ __forceinline__ void add_to(Real (&sum)[4], Real density, Real root, Real cube, const Real (&d)[3]) {
+  const Real g = -density * cube;
+  sum[0] = fma(density, root, sum[0]);
+#pragma unroll
+  for (int k = 0; k < 3; k++) sum[k + 1] = fma(g, d[k], sum[k + 1]);
 }
 
 /* Where the lane's first target is, and its r-th: coordinates, and density. Lanes' values of 16 bytes lie side by side: of a double x and y of 32 targets, then z and density. */
@@ -75,8 +85,8 @@ __device__ __forceinline__ float take_target(const float *target, int r, float (
 }
 
 /* N sources, `next` values apart, onto the lane's targets. */
-template <bool TINY, int N, int R, typename Real>
-__device__ __forceinline__ void add_alone_of(const Real *source, int next, const Real *target, Real (&sum)[R]) {
+template <bool TINY, int N, int R, int VALUES, typename Real>
+__device__ __forceinline__ void add_alone_of(const Real *source, int next, const Real *target, Real (&sum)[R][VALUES]) {
   Real s[N][WIDTH], at[3];
 #pragma unroll
   for (int n = 0; n < N; n++) fmm_take(source + n * next, s[n]);
@@ -84,14 +94,17 @@ __device__ __forceinline__ void add_alone_of(const Real *source, int next, const
   for (int r = 0; r < R; r++) {
     take_target(target, r, at);
 #pragma unroll
-    for (int n = 0; n < N; n++) sum[r] = fma(s[n][3], guarded_root<TINY>(square_of(at, s[n][0], s[n][1], s[n][2])), sum[r]);
+    for (int n = 0; n < N; n++) {
+      const Real d[3] = {at[0] - s[n][0], at[1] - s[n][1], at[2] - s[n][2]}, root = guarded_root<TINY>(square_of(d));
+      add_to(sum[r], s[n][3], root, root * root * root, d);
+    }
   }
 }
 
-/* Sources [0, alone), three at a time, so that a target is read once for three. */
-template <bool TINY, int R, typename Real>
-__device__ __forceinline__ void add_alone(const Real *source, const Real *target, int alone, const place &p, Real (&sum)[R]) {
-  constexpr int N = TINY ? 1 : 3;
+/* Sources [0, alone), some at a time, so that a target is read once for all of them. */
+template <bool TINY, int R, int VALUES, typename Real>
+__device__ __forceinline__ void add_alone(const Real *source, const Real *target, int alone, const place &p, Real (&sum)[R][VALUES]) {
+  constexpr int N = TINY ? 1 : VALUES > 1 ? 2 : 3;
   const int next = WIDTH * p.groups;
   source = fmm_held(source), target = fmm_held(target_at(target, p.lane, 0));
   int j = p.group;
@@ -109,34 +122,28 @@ template <guard G>
 __device__ __forceinline__ float root_of(float r2) { return G == APART ? fmm_rsqrt_float(r2) : guarded_root<false>(r2); }
 
 /* N sources at once and the lane's targets; given[n]: what these give to source n. */
-template <guard G, int N, int R, typename Real>
-__device__ __forceinline__ void add_mates_of(const Real *const (&source)[N], const Real *target, Real (&sum)[R], Real (&given)[N]) {
+template <guard G, int N, int R, int VALUES, typename Real>
+__device__ __forceinline__ void add_mates_of(const Real *const (&source)[N], const Real *target, Real (&sum)[R][VALUES], Real (&given)[N][VALUES]) {
   Real s[N][WIDTH], at[3];
 #pragma unroll
-  for (int n = 0; n < N; n++) fmm_take(source[n], s[n]), given[n] = 0;
+  for (int n = 0; n < N; n++) {
+    fmm_take(source[n], s[n]);
+#pragma unroll
+    for (int v = 0; v < VALUES; v++) given[n][v] = 0;
+  }
 #pragma unroll
   for (int r = 0; r < R; r++) {
     const Real density = take_target(target, r, at);
 #pragma unroll
     for (int n = 0; n < N; n++) {
-      const Real root = root_of<G>(square_of(at, s[n][0], s[n][1], s[n][2]));
-      sum[r] = fma(s[n][3], root, sum[r]);
-      given[n] = fma(density, root, given[n]);
+      const Real d[3] = {at[0] - s[n][0], at[1] - s[n][1], at[2] - s[n][2]}, root = root_of<G>(square_of(d)), cube = root * root * root;
+      add_to(sum[r], s[n][3], root, cube, d);
+      add_to(given[n], density, root, -cube, d); /* as far away in the opposite direction */
     }
   }
 }
 
 template <typename Real> __device__ __forceinline__ Real exchange(Real v, int step) { return v + __shfl_xor_sync(ALL, v, step); }
-
-/* Sums over lanes that differ in bits below `half`, a power of two to 16: without a loop, whose branches cost as much as the exchanges. */
-template <typename Real>
-__device__ __forceinline__ Real sum_below(Real v, int half) {
-  if (half == 2) return exchange(v, 1);
-  if (half == 4) return exchange(exchange(v, 2), 1);
-  if (half == 1) return v;
-  if (half == 8) return exchange(exchange(exchange(v, 4), 2), 1);
-  return exchange(exchange(exchange(exchange(v, 8), 4), 2), 1);
-}
 
 /* Of two sums over lanes those that differ in `half` too: the upper lanes go on with the second. */
 template <typename Real>
@@ -144,30 +151,65 @@ __device__ __forceinline__ Real halve(Real first, Real second, bool upper, int h
   return (upper ? second : first) + __shfl_xor_sync(ALL, upper ? first : second, half);
 }
 
-/* Sources [alone, filled): all groups go as often, as their lanes are of the same warps; behind the last there are some without a density. Four at a time, whose sums are
- * exchanged such that each quarter of a group goes on with one of them. */
-template <guard G, int R, typename Real>
-__device__ __forceinline__ void add_mates(const Real *source, Real *back, const Real *target, int alone, int filled, const place &p, Real (&sum)[R]) {
+/* Sums over lanes that differ in bits below `step`, a power of two to 8: without a loop, whose branches cost as much as the exchanges. */
+template <typename Real>
+__device__ __forceinline__ Real sum_below(Real v, int step) {
+  if (step == 2) return exchange(v, 1);
+  if (step == 4) return exchange(exchange(v, 2), 1);
+  if (step == 1) return v;
+  return exchange(exchange(exchange(v, 4), 2), 1);
+}
+
+/* To where the first of these lanes writes them, if it does. Of four values each lane goes on with two, then one. */
+template <typename Real>
+__device__ __forceinline__ void keep_below(const Real (&sum)[1], int lane, int step, bool writes, Real *to) {
+  const Real v = sum_below(sum[0], step);
+  if (writes && (lane & (step - 1)) == 0) *to = v;
+}
+template <typename Real>
+__device__ __forceinline__ void keep_below(const Real (&sum)[4], int lane, int step, bool writes, Real *to) {
+  const int half = step >> 1, quarter = step >> 2;
+  const bool upper = lane & half, second = lane & quarter;
+  if (step == 1) {
+    for (int v = 0; v < 4 && writes; v++) to[v] = sum[v];
+    return;
+  }
+  const Real a = halve(sum[0], sum[2], upper, half), b = halve(sum[1], sum[3], upper, half);
+  to += upper ? 2 : 0;
+  if (step == 2) {
+    if (writes) to[0] = a, to[1] = b;
+    return;
+  }
+  const Real v = sum_below(halve(a, b, second, quarter), quarter);
+  if (writes && (lane & (quarter - 1)) == 0) to[second] = v;
+}
+
+/* Sources [alone, filled), four at a time that lie one after the other: all groups go as often, as their lanes are of the same warps; behind the last there are some without a density. Each quarter of a
+ * group's lanes takes another of the four first, so that what quarters exchange are the same of their sums and none has to be chosen: each goes on with the one that is its first. */
+template <guard G, int R, int VALUES, typename Real>
+__device__ __forceinline__ void add_mates(const Real *source, Real *back, const Real *target, int alone, int filled, const place &p, Real (&sum)[R][VALUES]) {
   source = fmm_held(source), back = fmm_held(back), target = fmm_held(target_at(target, p.lane, 0));
-  int first = alone + p.group;
-  const int half = p.lanes >> 1, quarter = p.lanes >> 2, end = filled + p.group; /* first - p.group is the same for all */
-  const bool upper = p.lane & half, second = p.lane & quarter, keeps = (p.lane & (quarter - 1)) == 0;
-  Real *own = back + ((upper ? 2 : 0) + (second ? 1 : 0)) * p.groups;
+  const int half = p.lanes >> 1, quarter = p.lanes >> 2, mine = (p.lane & half ? 2 : 0) + (p.lane & quarter ? 1 : 0);
+  int done = alone;
 #pragma unroll 1
-  for (; first + 3 * p.groups < end; first += 4 * p.groups) {
-    Real given[4];
-    const Real *s = source + WIDTH * first;
-    const int next = WIDTH * p.groups;
-    add_mates_of<G, 4, R>({s, s + next, s + 2 * next, s + 3 * next}, target, sum, given);
-    const Real mine = sum_below(halve(halve(given[0], given[2], upper, half), halve(given[1], given[3], upper, half), second, quarter), quarter);
-    if (keeps) own[first] = mine;
+  for (; done + 3 * p.groups < filled; done += 4 * p.groups) {
+    const int at = done + 4 * p.group;
+    Real given[4][VALUES], kept[VALUES];
+    add_mates_of<G, 4, R>({source + WIDTH * (at + mine), source + WIDTH * (at + (mine ^ 1)), source + WIDTH * (at + (mine ^ 2)), source + WIDTH * (at + (mine ^ 3))}, target, sum, given);
+#pragma unroll
+    for (int v = 0; v < VALUES; v++) {
+      const Real own = given[0][v] + __shfl_xor_sync(ALL, given[2][v], half), other = given[1][v] + __shfl_xor_sync(ALL, given[3][v], half);
+      kept[v] = own + __shfl_xor_sync(ALL, other, quarter);
+    }
+    keep_below(kept, p.lane, quarter, true, back + VALUES * (at + mine));
   }
 #pragma unroll 1
-  for (; first < end; first += p.groups) {
-    Real given[1];
-    add_mates_of<G, 1, R>({source + WIDTH * first}, target, sum, given);
-    const Real all = sum_below(exchange(given[0], half), half);
-    if (p.lane == 0) back[first] = all;
+  for (; done < filled; done += p.groups) {
+    Real given[1][VALUES];
+    add_mates_of<G, 1, R>({source + WIDTH * (done + p.group)}, target, sum, given);
+#pragma unroll
+    for (int v = 0; v < VALUES; v++) given[0][v] = exchange(exchange(given[0][v], half), quarter);
+    keep_below(given[0], p.lane, quarter, mine == 0, back + VALUES * (done + p.group));
   }
 }
 
@@ -223,44 +265,66 @@ __device__ __forceinline__ void stage_sources(const job &a, const fmm_cuda_chunk
   }
 }
 
-/* The groups' sums are added in a fixed order, those of a warp by shuffles (lanes differ by multiples of `lanes`), in double. unit: of parts; more: where they go there are some of an earlier chunk. */
-template <typename Part, typename Real, int R>
-__device__ __forceinline__ void add_groups(const job &a, const fmm_cuda_chunk &chunk, const place &p, const Real (&sum)[R], Real unit, bool more, double *room) {
+/* Of roots of twice their value, whose cubes derivatives have. */
+__device__ __forceinline__ double root_unit(int value) { return value ? 0.125 : 0.5; }
+
+/* Of parts: those in float are of scaled densities. */
+template <typename Part, typename Real>
+__device__ __forceinline__ double part_unit(const job &a, int value) {
+  return sizeof(Real) < sizeof(double) ? 1 : root_unit(value) * (sizeof(Part) < sizeof(Real) ? a.scale[0] : 1);
+}
+
+/* The groups' sums are added in a fixed order, those of a warp by shuffles (lanes differ by multiples of `lanes`), in double. more: where they go among parts there are some of an earlier chunk. */
+template <typename Part, typename Real, int R, int VALUES>
+__device__ __forceinline__ void add_groups(const job &a, const fmm_cuda_chunk &chunk, const place &p, const Real (&sum)[R][VALUES], bool more, double *room) {
+  constexpr bool IN_FLOAT = sizeof(Real) < sizeof(double);
   const int held = p.lanes * R;
 #pragma unroll
-  for (int r = 0; r < R; r++) {
-    double f = sum[r];
-    for (int step = 16; step >= p.lanes; step >>= 1) f = exchange(f, step);
-    if (p.in_warp < p.lanes) room[p.warp * held + p.lane + r * p.lanes] = f;
-  }
+  for (int r = 0; r < R; r++)
+#pragma unroll
+    for (int v = 0; v < VALUES; v++) {
+      double f = sum[r][v];
+      for (int step = 16; step >= p.lanes; step >>= 1) f = exchange(f, step);
+      if (p.in_warp < p.lanes) room[(p.warp * VALUES + v) * held + p.lane + r * p.lanes] = f;
+    }
   __syncthreads();
-  const double back = sizeof(Real) < sizeof(double) ? a.scale[1] : 0.5; /* of roots of twice their value */
-  for (int i = threadIdx.x; i < chunk.target_count; i += THREADS) {
+  for (int i = threadIdx.x; i < VALUES * chunk.target_count; i += THREADS) {
+    const int v = VALUES > 1 ? i / chunk.target_count : 0, t = i - v * chunk.target_count;
     double f = 0;
-    for (int w = 0; w < WARPS; w++) f += room[w * held + i];
-    if (chunk.own < 0) a.out[chunk.target_begin + i] += back * f;
+    for (int w = 0; w < WARPS; w++) f += room[(w * VALUES + v) * held + t];
+    if (chunk.own < 0) a.out[v * a.n_targets + chunk.target_begin + t] += (IN_FLOAT ? a.scale[1] : root_unit(v)) * f;
     else {
-      Part *part = (Part *)a.partial + chunk.own + i;
-      *part = (Part)(unit * f + (more ? *part : 0));
+      Part *part = (Part *)a.partial + VALUES * (chunk.own + t) + v;
+      *part = (Part)(part_unit<Part, Real>(a, v) * f + (more ? *part : 0));
     }
   }
 }
 
-template <typename Real, typename Part, bool MAY_BE_NEAR, int R>
-__device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, staged<Real> &s) {
+/* What the tile gives to its mates that are asked for. */
+template <typename Part, int VALUES, typename Real>
+__device__ __forceinline__ void write_parts(const job &a, const fmm_cuda_chunk &chunk, const fmm_cuda_mate &mate, unsigned asked, const place &p, const Real *back) {
+  const Real unit = (Real)part_unit<Part, Real>(a, p.in_warp % VALUES);
+  for (int n = p.warp; n < chunk.mates; n += WARPS) {
+    const int64_t partial = __shfl_sync(ALL, mate.partial, n);
+    const int count = __shfl_sync(ALL, mate.count, n), place = __shfl_sync(ALL, mate.place, n);
+    if (asked >> n & 1)
+      for (int i = p.in_warp; i < VALUES * count; i += 32) ((Part *)a.partial)[VALUES * partial + i] = (Part)(unit * back[VALUES * place + i]);
+  }
+}
+
+template <typename Real, typename Part, bool MAY_BE_NEAR, int VALUES, int R>
+__device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, staged<Real, VALUES> &s) {
   constexpr bool IN_FLOAT = sizeof(Real) < sizeof(double);
   const int lanes = 1 << chunk.lanes_log2;
   const place p = {lanes, (int)threadIdx.x & (lanes - 1), (int)threadIdx.x >> chunk.lanes_log2, THREADS >> chunk.lanes_log2, (int)threadIdx.x >> 5, (int)threadIdx.x & 31};
   const bool wanted = chunk.row >= a.row_begin && chunk.row < a.row_end, tiny = !IN_FLOAT && *a.tiny, skips_alone = IN_FLOAT && chunk.precise == FMM_BOTH_ALONE_PRECISE;
-  const Real unit = IN_FLOAT ? 1 : 0.5 * (sizeof(Part) < sizeof(Real) ? a.scale[0] : 1); /* of parts: those in float are of scaled densities */
-  Real sum[R] = {};
+  Real sum[R][VALUES] = {};
   stage_targets(a, chunk, s.target);
   for (bool more = false;; more = true) {
     fmm_cuda_mate mate = {};
     if (p.in_warp < chunk.mates) mate = a.mate[chunk.mate_begin + p.in_warp];
-    const bool asked = p.in_warp < chunk.mates && mate.partial >= 0 && mate.row >= a.row_begin && mate.row < a.row_end;
-    const unsigned all_asked = __ballot_sync(ALL, asked);
-    if (wanted || all_asked) { /* all warps alike */
+    const unsigned asked = __ballot_sync(ALL, p.in_warp < chunk.mates && mate.partial >= 0 && mate.row >= a.row_begin && mate.row < a.row_end);
+    if (wanted || asked) { /* all warps alike */
       stage_sources(a, chunk, mate, p, s.source);
       __pipeline_commit();
       __pipeline_wait_prior(0);
@@ -271,19 +335,19 @@ __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, sta
       else if (tiny) add_mates<NEAR_AND_TINY, R>(s.source, s.back, s.target, chunk.alone, chunk.filled, p, sum);
       else add_mates<NEAR, R>(s.source, s.back, s.target, chunk.alone, chunk.filled, p, sum);
       __syncthreads();
-      for (int n = p.warp; n < chunk.mates; n += WARPS) {
-        const int64_t partial = __shfl_sync(ALL, mate.partial, n);
-        const int count = __shfl_sync(ALL, mate.count, n), place = __shfl_sync(ALL, mate.place, n);
-        if (all_asked >> n & 1)
-          for (int i = p.in_warp; i < count; i += 32) ((Part *)a.partial)[partial + i] = (Part)(unit * s.back[place + i]);
-      }
+      write_parts<Part, VALUES>(a, chunk, mate, asked, p, s.back);
     }
     if constexpr (IN_FLOAT)
-      if (wanted) add_groups<Part>(a, chunk, p, sum, unit, more, (double *)s.source); /* each chunk's */
+      if (wanted) {
+        if (VALUES > 1) __syncthreads(); /* warps' sums need that room too */
+        add_groups<Part>(a, chunk, p, sum, more, (double *)s.source); /* each chunk's */
+      }
     if (chunk.next < 0) break;
     if constexpr (IN_FLOAT) {
 #pragma unroll
-      for (int r = 0; r < R; r++) sum[r] = 0;
+      for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int v = 0; v < VALUES; v++) sum[r][v] = 0;
       __syncthreads();
     }
     chunk = a.chunk[chunk.next];
@@ -294,39 +358,32 @@ __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, sta
       __pipeline_wait_prior(0); /* targets are on their way where no chunk was asked for */
       return;
     }
-    add_groups<Part>(a, chunk, p, sum, unit, false, (double *)s.source);
+    add_groups<Part>(a, chunk, p, sum, false, (double *)s.source);
   }
 }
 
-template <typename Real, typename Part, bool MAY_BE_NEAR>
-__device__ __forceinline__ void sum_number(const job &a, int number, staged<Real> &s) {
-  static_assert(sizeof(double) * WARPS * 32 * FMM_BOTH_MOST <= sizeof s.source, "the warps' sums fit where sources were");
+template <typename Real, typename Part, bool MAY_BE_NEAR, int VALUES>
+__device__ __forceinline__ void sum_number(const job &a, int number, staged<Real, VALUES> &s) {
+  static_assert(sizeof(double) * WARPS * 32 * MOST<VALUES> * VALUES <= sizeof s.source + (VALUES > 1 ? sizeof s.back : 0), "the warps' sums fit where sources were");
   const fmm_cuda_chunk first = a.chunk[number];
   if (sizeof(Real) < sizeof(double) && first.precise == FMM_BOTH_ALL_PRECISE) return;
-  switch (first.per_lane) {
-    case 1: sum_tile<Real, Part, MAY_BE_NEAR, 1>(a, first, s); break;
-    case 2: sum_tile<Real, Part, MAY_BE_NEAR, 2>(a, first, s); break;
-    case 3: sum_tile<Real, Part, MAY_BE_NEAR, 3>(a, first, s); break;
-    case 4: sum_tile<Real, Part, MAY_BE_NEAR, 4>(a, first, s); break;
-    case 5: sum_tile<Real, Part, MAY_BE_NEAR, 5>(a, first, s); break;
-    case 6: sum_tile<Real, Part, MAY_BE_NEAR, 6>(a, first, s); break;
-    case 7: sum_tile<Real, Part, MAY_BE_NEAR, 7>(a, first, s); break;
-    case 8: sum_tile<Real, Part, MAY_BE_NEAR, 8>(a, first, s); break;
-    case 9: sum_tile<Real, Part, MAY_BE_NEAR, 9>(a, first, s); break;
-    default: sum_tile<Real, Part, MAY_BE_NEAR, FMM_BOTH_MOST>(a, first, s);
-  }
+#define CASE(r) \
+  case r: if (r <= MOST<VALUES>) sum_tile<Real, Part, MAY_BE_NEAR, VALUES, (r <= MOST<VALUES> ? r : 1)>(a, first, s); break;
+  switch (first.per_lane) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) }
+#undef CASE
 }
 
 /* A block a tile. */
-template <typename Real, typename Part, bool MAY_BE_NEAR>
-__global__ void __launch_bounds__(THREADS, BLOCKS<Real>) sum_both(const job a) {
+template <typename Real, typename Part, bool MAY_BE_NEAR, int VALUES>
+__global__ void __launch_bounds__(THREADS, BLOCKS<Real, VALUES>) sum_both(const job a) {
   extern __shared__ __align__(16) char memory[];
-  sum_number<Real, Part, MAY_BE_NEAR>(a, sizeof(Part) < sizeof(Real) ? a.order[blockIdx.x] : (int)blockIdx.x, *(staged<Real> *)memory);
+  sum_number<Real, Part, MAY_BE_NEAR, VALUES>(a, sizeof(Part) < sizeof(Real) ? a.order[blockIdx.x] : (int)blockIdx.x, *(staged<Real, VALUES> *)memory);
 }
 
 /* A block a tile, onto which its own leaf is summed in double, where float has left that out. Threads: a target each, and groups of them that take sources in turn where targets are few. */
+template <int VALUES>
 __global__ void __launch_bounds__(THREADS) sum_alone_in_double(const job a) {
-  __shared__ double part[THREADS];
+  __shared__ double part[VALUES][THREADS];
   const int number = a.order[blockIdx.x];
   const fmm_cuda_chunk first = a.chunk[number];
   if (first.own >= 0 || first.row < a.row_begin || first.row >= a.row_end) return;
@@ -336,101 +393,62 @@ __global__ void __launch_bounds__(THREADS) sum_alone_in_double(const job a) {
   for (int i = own; i - own < first.target_count; i += together) { /* all threads alike */
     const int64_t target = first.target_begin + min(i, first.target_count - 1);
     const double at[3] = {a.at[0][target], a.at[1][target], a.at[2][target]};
-    double sum = 0;
+    double sum[VALUES] = {};
     for (int c = number; c >= 0; c = a.chunk[c].next)
       for (int n = 0; n < a.chunk[c].mates; n++) {
         const fmm_cuda_mate mate = a.mate[a.chunk[c].mate_begin + n];
         if (mate.partial >= 0) break;
 #pragma unroll 4
-        for (int64_t j = mate.begin + group; j < mate.begin + mate.count; j += groups) sum = fma(a.density[j], guarded_root<true>(square_of(at, a.at[0][j], a.at[1][j], a.at[2][j])), sum);
+        for (int64_t j = mate.begin + group; j < mate.begin + mate.count; j += groups) {
+          const double d[3] = {at[0] - a.at[0][j], at[1] - a.at[1][j], at[2] - a.at[2][j]}, root = guarded_root<true>(square_of(d));
+          add_to(sum, a.density[j], root, root * root * root, d);
+        }
       }
-    part[threadIdx.x] = sum;
+    for (int v = 0; v < VALUES; v++) part[v][threadIdx.x] = sum[v];
     __syncthreads();
-    if (group == 0 && i < first.target_count) {
-      for (int g = 1; g < groups; g++) sum += part[g * together + own];
-      a.out[target] += 0.5 * sum;
-    }
+    if (group == 0 && i < first.target_count)
+      for (int v = 0; v < VALUES; v++) {
+        for (int g = 1; g < groups; g++) sum[v] += part[v][g * together + own];
+        a.out[v * a.n_targets + target] += root_unit(v) * sum[v];
+      }
     __syncthreads();
   }
-}
-
-/* What takes parts back to the densities' unit. */
-__device__ __forceinline__ double unit_of(const double *, const double *) { return 1; }
-__device__ __forceinline__ double unit_of(const float *, const double *scale) { return scale[1]; }
-
-/* A block 32 points of a leaf that has many parts, some of them a warp, which are added in their order. Blocks: 32 points each. */
-template <typename Part>
-__global__ void __launch_bounds__(THREADS) join_many_parts(const fmm_cuda_joint *joint, const Part *partial, const double *scale, double *out) {
-  __shared__ double shared[WARPS][32];
-  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-  const fmm_cuda_joint j = *joint;
-  const int64_t i = (int64_t)blockIdx.x * 32 + lane;
-  double sum = 0;
-  const Part *from = partial + j.partial + i;
-#pragma unroll 16
-  for (int k = j.parts * warp / WARPS; k < j.parts * (warp + 1) / WARPS; k++) sum += i < j.target_count ? from[(int64_t)k * j.target_count] : 0;
-  shared[warp][lane] = sum;
-  __syncthreads();
-  if (warp || i >= j.target_count) return;
-  for (int w = 1; w < WARPS; w++) sum += shared[w][lane];
-  out[j.target_begin + i] += unit_of(partial, scale) * sum;
-}
-
-/* A warp 32 points of a leaf: their parts in their order. Blocks: (leaves; which 32 points, and every MOST_PIECES-th 32 after those). */
-template <typename Part>
-__global__ void __launch_bounds__(THREADS) join_parts(const fmm_cuda_joint *joint, int64_t n, const Part *partial, const double *scale, double *out) {
-  const int64_t number = (int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5);
-  if (number >= n) return;
-  const fmm_cuda_joint j = joint[number];
-  for (int64_t i = (int64_t)blockIdx.y * 32 + (threadIdx.x & 31); i < j.target_count; i += (int64_t)gridDim.y * 32) {
-    const Part *from = partial + j.partial + i;
-    double sum = 0;
-#pragma unroll 8
-    for (int k = 0; k < j.parts; k++) sum += from[(int64_t)k * j.target_count];
-    out[j.target_begin + i] += unit_of(partial, scale) * sum;
-  }
-}
-
-template <typename Part>
-cudaError_t join(const fmm_gpu_plan *p, int64_t begin, int64_t n, cudaStream_t stream) {
-  const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
-  const unsigned pieces = ((unsigned)s->most_joined + 31) / 32;
-  const Part *partial = (const Part *)s->d_partial;
-  const double *scale = p->d_scale;
-  if (s->direct) return fmm_cuda_launch(join_many_parts<Part>, dim3(pieces), THREADS, 0, stream, p->carveout, (const fmm_cuda_joint *)s->d_joint, partial, scale, p->d_near);
-  return fmm_cuda_launch(join_parts<Part>, dim3((unsigned)((n + WARPS - 1) / WARPS), pieces < MOST_PIECES ? pieces : MOST_PIECES), THREADS, 0, stream, p->carveout, (const fmm_cuda_joint *)(s->d_joint + begin), n, partial, scale, p->d_near);
 }
 
 /* Brings a kernel to the device, and lets it have the shared memory that it needs. */
-template <typename Real, typename Part>
+template <typename Real, typename Part, int VALUES>
 cudaError_t prepare(int near) {
-  return cudaFuncSetAttribute(near ? sum_both<Real, Part, true> : sum_both<Real, Part, false>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(staged<Real>));
+  return cudaFuncSetAttribute(near ? sum_both<Real, Part, true, VALUES> : sum_both<Real, Part, false, VALUES>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(staged<Real, VALUES>));
 }
-
 template <typename Real, typename Part>
+cudaError_t prepare(const fmm_gpu_plan *p, int near) { return p->gradient ? prepare<Real, Part, 4>(near) : prepare<Real, Part, 1>(near); }
+
+template <typename Real, typename Part, int VALUES>
 cudaError_t sum(const fmm_gpu_plan *p, const job &a, int64_t tiles, cudaStream_t stream) {
-  return fmm_cuda_launch(p->sums[FMM_SUM_U].near ? sum_both<Real, Part, true> : sum_both<Real, Part, false>, dim3((unsigned)tiles), THREADS, sizeof(staged<Real>), stream, p->carveout, a);
+  return fmm_cuda_launch(p->sums[FMM_SUM_U].near ? sum_both<Real, Part, true, VALUES> : sum_both<Real, Part, false, VALUES>, dim3((unsigned)tiles), THREADS, sizeof(staged<Real, VALUES>), stream, p->carveout, a);
 }
+template <typename Real, typename Part>
+cudaError_t sum(const fmm_gpu_plan *p, const job &a, int64_t tiles, cudaStream_t stream) { return p->gradient ? sum<Real, Part, 4>(p, a, tiles, stream) : sum<Real, Part, 1>(p, a, tiles, stream); }
 
 job job_of(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end) {
   const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   return job{s->d_chunk, NULL, s->d_mate, {p->d_source[0], p->d_source[1], p->d_source[2]}, p->d_density, {p->d_center[0], p->d_center[1], p->d_center[2]}, p->d_scale, p->d_near, s->d_partial, p->d_tiny,
-             row_begin, row_end};
+             row_begin, row_end, p->n_targets};
 }
 }
 
 int fmm_cuda_both_serves(const fmm_gpu_plan *p) {
-  return p->same_points && fmm_pair_both_on_gpu(p->info, p->gradient, p->columns, !fmm_pair_newton_on_gpu(p->tolerance));
+  return p->same_points && fmm_pair_both_on_gpu(p->info, p->gradient, p->columns, !fmm_pair_newton_on_gpu(p->tolerance), p->sums[FMM_SUM_U].single);
 }
 
 cudaError_t fmm_cuda_both_prepare(const fmm_gpu_plan *p) {
   const int single = p->sums[FMM_SUM_U].single, one_leaf = p->n_boxes == 1;
-  const cudaError_t error = single ? prepare<float, float>(0) : prepare<double, double>(0);
+  const cudaError_t error = single ? prepare<float, float>(p, 0) : prepare<double, double>(p, 0);
   if (error != cudaSuccess || !one_leaf) return error;
-  return single ? prepare<float, float>(1) : prepare<double, double>(1);
+  return single ? prepare<float, float>(p, 1) : prepare<double, double>(p, 1);
 }
 
-cudaError_t fmm_cuda_both_prepare_tight(const fmm_gpu_plan *p) { return prepare<double, float>(p->sums[FMM_SUM_U].near); }
+cudaError_t fmm_cuda_both_prepare_tight(const fmm_gpu_plan *p) { return prepare<double, float>(p, p->sums[FMM_SUM_U].near); }
 
 cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end, cudaStream_t stream, cudaStream_t tight_stream) {
   const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
@@ -442,12 +460,5 @@ cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *p, int64_t row_begin, int64_t 
   if (error != cudaSuccess) return error;
   if ((error = sum<float, float>(p, a, s->n_tiles, stream)) != cudaSuccess || s->n_alone_precise == 0) return error;
   a.order = s->d_precise + s->n_precise;
-  return fmm_cuda_launch(sum_alone_in_double, dim3((unsigned)s->n_alone_precise), THREADS, 0, stream, p->carveout, a);
-}
-
-cudaError_t fmm_cuda_both_join(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end, cudaStream_t stream) {
-  const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
-  const int64_t begin = s->row_joint[row_begin], n = s->row_joint[row_end] - begin;
-  if (n <= 0) return cudaSuccess;
-  return s->single ? join<float>(p, begin, n, stream) : join<double>(p, begin, n, stream);
+  return fmm_cuda_launch(p->gradient ? sum_alone_in_double<4> : sum_alone_in_double<1>, dim3((unsigned)s->n_alone_precise), THREADS, 0, stream, p->carveout, a);
 }

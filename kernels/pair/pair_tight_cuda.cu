@@ -83,14 +83,14 @@ __device__ __forceinline__ void measure_points(const job &a, const targets &t, i
   }
 }
 
-/* Targets of a box, as many at once as there is room for, with what each_range gives to measure_points: (targets, measures). */
-template <class Each>
+/* Targets of a box, as many at once as there is room for, with what each_range gives to measure_points: (targets, measures), of these M in all. */
+template <int M, class Each>
 __device__ __forceinline__ void measure_tile(const job &a, int box, int64_t target_begin, int target_count, const Each &each_range) {
   __shared__ float4 place[TARGETS];
-  __shared__ double part[THREADS / 32][MEASURES];
+  __shared__ double part[THREADS / 32][M];
   targets t = {0, 0, a.half[box], {a.center[0][box], a.center[1][box], a.center[2][box]}, place};
   const double unit = 1 / t.h;
-  double m[MEASURES] = {};
+  double m[M] = {};
   for (int first = 0; first < target_count; first += TARGETS) {
     t.begin = target_begin + first, t.count = min(TARGETS, target_count - first);
     __syncthreads();
@@ -99,21 +99,21 @@ __device__ __forceinline__ void measure_tile(const job &a, int box, int64_t targ
     __syncthreads();
     each_range(t, m);
   }
-  for (int k = 0; k < MEASURES; k++) {
+  for (int k = 0; k < M; k++) {
     for (int step = 16; step; step >>= 1) m[k] += __shfl_xor_sync(0xffffffffu, m[k], step);
     if (threadIdx.x % 32 == 0) part[threadIdx.x / 32][k] = m[k];
   }
   __syncthreads();
-  if (threadIdx.x >= MEASURES) return;
+  if (threadIdx.x >= M) return;
   double sum = 0;
   for (int w = 0; w < THREADS / 32; w++) sum += part[w][threadIdx.x];
-  a.measure[(int64_t)blockIdx.x * MEASURES + threadIdx.x] = sum;
+  a.measure[(int64_t)blockIdx.x * M + threadIdx.x] = sum;
 }
 
 template <int GRADIENT>
 __global__ void __launch_bounds__(THREADS) measure_tiles(const job a) {
   const fmm_cuda_tile tile = a.tile[blockIdx.x];
-  measure_tile(a, tile.box, tile.target_begin, tile.target_count, [&](const targets &t, double(&m)[MEASURES]) {
+  measure_tile<MEASURES>(a, tile.box, tile.target_begin, tile.target_count, [&](const targets &t, double(&m)[MEASURES]) {
     for (int r = 0; r < tile.range_count; r++) {
       const fmm_cuda_range range = a.range[tile.range_begin + r];
       measure_points<GRADIENT>(a, t, range.begin, range.count, 1, m);
@@ -121,17 +121,19 @@ __global__ void __launch_bounds__(THREADS) measure_tiles(const job a) {
   });
 }
 
-/* Tiles that sum both directions of their pairs, potentials alone: such a pair counts for both of its points. Measures: of the sources that are summed onto the tile alone, and of the others. */
+/* Tiles that sum both directions of their pairs: such a pair counts for both of its points. Measures: of the sources that are summed onto the tile alone, and of the others. */
+template <int GRADIENT>
 __global__ void __launch_bounds__(THREADS) measure_both(const job a) {
+  constexpr int EACH = GRADIENT ? 4 : 2;
   const fmm_cuda_chunk first = a.chunk[blockIdx.x];
-  measure_tile(a, first.box, first.target_begin, first.target_count, [&](const targets &t, double(&m)[MEASURES]) {
+  measure_tile<2 * EACH>(a, first.box, first.target_begin, first.target_count, [&](const targets &t, double(&m)[2 * EACH]) {
     for (int64_t c = blockIdx.x; c >= 0; c = a.chunk[c].next) {
       const int64_t begin = a.chunk[c].mate_begin;
       const int mates = a.chunk[c].mates;
       for (int i = 0; i < mates; i++) {
         const fmm_cuda_mate mate = a.mate[begin + i];
-        if (mate.partial < 0) measure_points<0>(a, t, mate.begin, mate.count, 1, m);
-        else measure_points<0>(a, t, mate.begin, mate.count, 2, m + 2);
+        if (mate.partial < 0) measure_points<GRADIENT>(a, t, mate.begin, mate.count, 1, m);
+        else measure_points<GRADIENT>(a, t, mate.begin, mate.count, 2, m + EACH);
       }
     }
   });
@@ -174,21 +176,21 @@ void mark(fmm_cuda_sums *s, const double *measure, int k, double factor, double 
     if (!(measure[i * MEASURES + k + 1] < limit)) s->tile[i].precise = 1;
 }
 
-/* The same for tiles that sum both directions, whose two kinds of sources are marked apart. room: CLASSES and two a tile. */
-void mark_both(fmm_cuda_sums *s, const double *measure, double tolerance, double *room) {
+/* The same for tiles that sum both directions, whose two kinds of sources, of `each` measures, are marked apart. room: CLASSES and two a tile. */
+void mark_both(fmm_cuda_sums *s, const double *measure, int each, int k, double factor, double tolerance, double *room) {
   double values = 0;
-  for (int64_t i = 0; i < s->n_tiles; i++) values += measure[i * MEASURES] + measure[i * MEASURES + 2];
-  const double limit = limit_of(2 * s->n_tiles, measure + 1, 2, PART * PART * tolerance * tolerance * values / 0x1p-50, room);
+  for (int64_t i = 0; i < 2 * s->n_tiles; i++) values += measure[i * each + k];
+  const double limit = limit_of(2 * s->n_tiles, measure + k + 1, each, PART * PART * tolerance * tolerance * values / factor, room);
   for (int64_t i = 0; i < s->n_tiles; i++) {
-    const double *m = measure + i * MEASURES;
-    const uint8_t precise = !(m[3] < limit) ? FMM_BOTH_ALL_PRECISE : !(m[1] < limit) ? FMM_BOTH_ALONE_PRECISE : 0;
-    for (int64_t c = i; precise && c >= 0; c = s->chunk[c].next) s->chunk[c].precise = precise;
+    const double *m = measure + i * 2 * each + k + 1;
+    const uint8_t precise = !(m[each] < limit) ? FMM_BOTH_ALL_PRECISE : !(m[0] < limit) ? FMM_BOTH_ALONE_PRECISE : 0;
+    for (int64_t c = precise > s->chunk[i].precise ? i : -1; c >= 0; c = s->chunk[c].next) s->chunk[c].precise = precise;
   }
 }
 
 /* Whether sums may be beyond float, in which parts of leaves are kept. */
-int is_wide(const fmm_cuda_sums *s, const double *measure) {
-  for (int64_t i = 0; i < s->n_tiles * MEASURES; i += 2)
+int is_wide(const fmm_cuda_sums *s, int measures, const double *measure) {
+  for (int64_t i = 0; i < s->n_tiles * measures; i += 2)
     if (!(measure[i] < LARGEST_SQUARES) || measure[i + 1] == INFINITY) return 1;
   return 0;
 }
@@ -226,7 +228,7 @@ void list_marked(fmm_cuda_sums *s, int32_t *precise) {
 
 size_t fmm_cuda_wide_bytes(const fmm_gpu_plan *p) {
   const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
-  return s->both && s->single ? (size_t)s->n_partial * sizeof(double) : 0;
+  return s->both && s->single ? (size_t)(s->n_partial * fmm_cuda_both_values(p)) * sizeof(double) : 0;
 }
 
 /* The tiles are on both sides; those of the device get their marks, and which they are. */
@@ -238,22 +240,26 @@ fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *p) {
   cudaStream_t stream = p->stream[FMM_CUDA_NEAR];
   if (!s->single || s->n_tiles == 0) return FMM_OK;
   job a = {s->d_tile, s->d_range, s->d_chunk, s->d_mate, {p->d_source[0], p->d_source[1], p->d_source[2]}, {p->d_target[0], p->d_target[1], p->d_target[2]}, {p->d_center[0], p->d_center[1], p->d_center[2]}, p->d_half, p->d_tight};
-  const size_t bytes = (size_t)s->n_tiles * MEASURES * sizeof(double);
-  FMM_CHECK(FMM_ALLOCATE(&measure, s->n_tiles * MEASURES, "measures of the U list"));
+  const int measures = fmm_cuda_measures(p);
+  const size_t bytes = (size_t)s->n_tiles * (size_t)measures * sizeof(double);
+  FMM_CHECK(FMM_ALLOCATE(&measure, s->n_tiles * measures, "measures of the U list"));
   FMM_CHECK(FMM_ALLOCATE(&room, CLASSES + 2 * s->n_tiles, "measures of the U list"));
-  if (s->both) measure_both<<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
+  if (s->both && p->gradient) measure_both<1><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
+  else if (s->both) measure_both<0><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
   else if (p->gradient) measure_tiles<1><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
   else measure_tiles<0><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
   FMM_CHECK(CUDA_CHECKED(cudaGetLastError()));
   FMM_CHECK(CUDA_CHECKED(cudaMemcpyAsync(measure, p->d_tight, bytes, cudaMemcpyDeviceToHost, stream)));
   FMM_CHECK(CUDA_CHECKED(cudaStreamSynchronize(stream)));
-  if (s->both && is_wide(s, measure)) {
+  if (s->both && is_wide(s, measures, measure)) {
     FMM_CHECK(widen(p));
     goto done;
   }
-  if (s->both) mark_both(s, measure, p->tolerance, room);
-  else mark(s, measure, 0, 0x1p-50, p->tolerance, room);
-  if (p->gradient) mark(s, measure, 2, 0x1p-48, p->tolerance, room);
+  for (int k = 0; k <= 2 * p->gradient; k += 2) { /* potentials, then derivatives, which err by twice as much */
+    const double factor = k ? 0x1p-48 : 0x1p-50;
+    if (s->both) mark_both(s, measure, measures / 2, k, factor, p->tolerance, room);
+    else mark(s, measure, k, factor, p->tolerance, room);
+  }
   FMM_CHECK(FMM_ALLOCATE(&precise, s->n_tiles, "tiles too tight for float"));
   list_marked(s, precise);
   if (s->n_precise + s->n_alone_precise) FMM_CHECK(send_marks(s, precise));

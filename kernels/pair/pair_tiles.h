@@ -9,9 +9,9 @@ enum { FMM_TILE_MOST = 10 /* targets a lane, where each has one value */ };
  * pair's distance and root. Macros, as kernels are compiled for them. */
 #define FMM_TILE_TARGETS_A_LANE(values, points) ((values) == 1 ? ((points) ? FMM_TILE_MOST : 5) : (values) <= 4 ? ((points) ? 5 : 4) : 2)
 #define FMM_TILE_COLUMNS(values_a_column) (4 * (values_a_column) <= 8 ? 4 : 2 * (values_a_column) <= 8 ? 2 : 1)
-/* U in both directions of a pair (kernels/pair/pair_both_cuda.cu): targets a lane, sources that a tile stages at once, and of how many leaves or parts of them, a lane each; of how many such chunks of
+/* U in both directions of a pair (kernels/pair/pair_both_cuda.cu): sources that a tile stages at once, and of how many leaves or parts of them, a lane each; of how many such chunks of
  * all tiles one tile has at most one, before others take the rest of its sources (runtime/gpu/gpu_both.cu). */
-enum { FMM_BOTH_MOST = FMM_TILE_MOST, FMM_BOTH_CHUNK = 992, FMM_BOTH_MATES = 32, FMM_BOTH_PIECES = 8192 };
+enum { FMM_BOTH_CHUNK = 992, FMM_BOTH_MATES = 32, FMM_BOTH_PIECES = 8192 };
 /* Sums between points and surfaces as lattices (kernels/pair/pair_lattice_cuda.cu): the orders that they serve, targets a lane, and boxes of W's lists that a lane takes before
  * another takes over; up to which order P2M goes with the leaves' products in one launch, and from
  * how many leaves a multiprocessor on L2P does (kernels/leaves_cuda.h). */

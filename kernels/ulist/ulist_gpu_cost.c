@@ -2,7 +2,7 @@
  * each lane's loop over a source costs something beside its pairs.
  *   one way (kernels/pair/pair_cuda.cu):             pairs: of every source of a row with every seat of its tiles; entries: tiles
  *   both directions (kernels/pair/pair_both_cuda.cu): a pair of leaves is summed by that of the two whose seats it fills better; a leaf with itself (and a box that is
- *                                    no row's leaf, which lists of targets that are the sources have not) one way, guarded. A pair is one for both points. entries: chunks of a tile's sources; bytes: also a value written and read for
+ *                                    no row's leaf, which lists of targets that are the sources have not) one way, guarded. A pair is one for both points. entries: chunks of a tile's sources; bytes: also values written and read for
  *                                    every source and tile. A leaf that is the whole tree: its tiles take one another so, and themselves one way (runtime/gpu/gpu_direct.cu)
  * A block takes a tile, so that the tiles that end last keep single multiprocessors busy while others have none: `longest` is the work of the longest, in both directions of the longest piece of
  * a tile (runtime/gpu/gpu_both.cu). On an H200 (a sweep of 128 trees of 20,000
@@ -15,8 +15,8 @@
 #include "runtime/team_loop.h"
 
 enum { GRAIN = 1024 /* rows at once */, TENTHS = 10, HALVES = 2 };
-/* In tenths: a pair of both directions has 11 operations on doubles, one way and guarded 12. */
-enum { A_GUARDED_PAIR = 11 };
+/* In tenths: a pair of both directions has 11 operations on doubles, one way and guarded 12; with derivatives, in single, 19 and 16. */
+static int a_guarded_pair(int gradient) { return gradient ? 8 : 11; }
 
 /* Tiles of a leaf, and of trees where both directions are counted what its mates ask for. Zero of boxes that have no targets or are no leaf of a row. */
 typedef struct shape { int64_t tiles; int32_t lanes_log2, per_lane; double seats /* of all tiles */, targets, sources; } shape;
@@ -28,7 +28,7 @@ typedef struct counting {
   const fmm_tree *tree;
   const fmm_rows *u;
   shape *shapes; /* by box; both directions only */
-  int cap, most;
+  int cap, most, gradient;
   double source_bytes, target_bytes;
   level_sums level[FMM_MAX_LEVELS];
 } counting;
@@ -103,15 +103,18 @@ static int taken(const shape *a, const shape *b) {
 }
 
 /* What a source costs a tile whose pairs are guarded, one way. */
-static double guarded_seats(const shape *s) { return (double)((int64_t)1 << s->lanes_log2) * (A_GUARDED_PAIR * s->per_lane + FMM_BESIDE_PAIRS); }
+static double guarded_seats(const shape *s, int gradient) { return (double)((int64_t)1 << s->lanes_log2) * (a_guarded_pair(gradient) * s->per_lane + FMM_BESIDE_PAIRS); }
 
 /* A leaf of so many points that is the whole tree. */
-static void count_circle(level_sums *at, const shape *s, int64_t points) {
+static void count_circle(level_sums *at, const shape *s, int64_t points, int gradient) {
   const double mates = (double)fmm_pair_direct_mates(points, s->tiles), each = (double)points / (double)s->tiles, all = (double)s->tiles;
-  const double of_a_tile = HALVES * each * (mates * seats_of(s, 1, FMM_BESIDE_BOTH) + (all - 2 * mates) * guarded_seats(s));
+  const double of_a_tile = HALVES * each * (mates * seats_of(s, 1, FMM_BESIDE_BOTH) + (all - 2 * mates) * guarded_seats(s, gradient));
   at->pairs += all * of_a_tile, at->longest = fmax(at->longest, of_a_tile);
   at->chunks += all * ceil(mates / (double)fmm_pair_direct_mates_a_chunk(points, s->tiles)), at->parts += HALVES * mates * (double)points;
 }
+
+/* Written and read, with derivatives four values. */
+static double bytes_of_parts(int gradient, double parts) { return (gradient ? 4 : 1) * 2 * sizeof(double) * parts / HALVES; }
 
 static int is_circle(const counting *c, const shape *s, int32_t box) {
   return c->u->n_rows == 1 && c->u->n_entries == 1 && c->u->entry[0] == box && fmm_pair_direct_mates(targets_of(c->tree, box), s->tiles) > 0;
@@ -127,7 +130,7 @@ static void count_both(counting *c, int64_t begin, int64_t end) {
     at->bytes += bytes_of(c, box);
     if (!s.tiles) continue;
     if (is_circle(c, &s, box)) {
-      count_circle(at, &s, targets_of(c->tree, box));
+      count_circle(at, &s, targets_of(c->tree, box), c->gradient);
       continue;
     }
     for (int64_t e = c->u->offset[r]; e < c->u->offset[r + 1]; e++) {
@@ -136,7 +139,7 @@ static void count_both(counting *c, int64_t begin, int64_t end) {
       if (other == box || !its->tiles) alone += HALVES * (double)sources_of(c->tree, other);
       else shared += taken(&s, its) * its->sources;
     }
-    const double of_a_tile = shared * seats_of(&s, 1, FMM_BESIDE_BOTH) + alone * guarded_seats(&s);
+    const double of_a_tile = shared * seats_of(&s, 1, FMM_BESIDE_BOTH) + alone * guarded_seats(&s, c->gradient);
     const double chunks = ceil((shared + alone) / HALVES / FMM_BOTH_CHUNK);
     at->pairs += (double)s.tiles * of_a_tile, at->longest = fmax(at->longest, of_a_tile), at->longest_chunk = fmax(at->longest_chunk, chunks > 0 ? of_a_tile / chunks : 0);
     at->chunks += (double)s.tiles * chunks, at->parts += (double)s.tiles * shared;
@@ -162,13 +165,13 @@ static void set_pairs(const counting *c, double unit, double pair_flops, fmm_wor
 }
 
 static counting counting_of(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what) {
-  return (counting){.tree = tree, .u = &lists->u, .cap = fmm_pair_tile_cap(what->all_targets ? what->all_targets : tree->targets.n), .most = most_a_lane(what->pair, what->gradient, what->n_columns),
+  return (counting){.tree = tree, .u = &lists->u, .cap = fmm_pair_tile_cap(what->all_targets ? what->all_targets : tree->targets.n), .most = most_a_lane(what->pair, what->gradient, what->n_columns), .gradient = what->gradient,
                     .source_bytes = fmm_source_bytes(what), .target_bytes = fmm_target_bytes(what)};
 }
 
-int fmm_ulist_both_on_gpu(const fmm_tree *tree, const fmm_count_case *what) {
+int fmm_ulist_both_on_gpu(const fmm_tree *tree, const fmm_count_case *what, int single) {
   const counting c = {.cap = fmm_pair_tile_cap(tree->targets.n), .most = most_a_lane(what->pair, what->gradient, what->n_columns)};
-  if (!tree->same_points || !fmm_pair_both_on_gpu(what->pair, what->gradient, what->n_columns, what->third_order)) return 0;
+  if (!tree->same_points || !fmm_pair_both_on_gpu(what->pair, what->gradient, what->n_columns, what->third_order, single)) return 0;
   return tree->n_leaves >= 2 || fmm_pair_direct_mates(tree->targets.n, shape_of(&c, tree->targets.n).tiles) > 0;
 }
 
@@ -184,13 +187,13 @@ fmm_status fmm_ulist_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, cons
 fmm_status fmm_ulist_gpu_both_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
   const double flops = fmm_pair_flops(what->pair, what->gradient, what->n_columns);
   counting c = counting_of(tree, lists, what);
-  if (!fmm_ulist_both_on_gpu(tree, what)) return FMM_OK;
+  if (!fmm_ulist_both_on_gpu(tree, what, 1)) return FMM_OK;
   FMM_TRY(FMM_ALLOCATE_ZERO(&c.shapes, tree->n_boxes, "tiles of leaves"));
   for_all_rows(&c, shape_rows);
   for_all_rows(&c, count_both);
   if (tree->n_leaves > 1) cut_longest(&c); /* a leaf that is the whole tree has its own tables */
   set_pairs(&c, TENTHS * HALVES, flops, level);
-  for (int l = 0; l < FMM_MAX_LEVELS; l++) level[l].entries = c.level[l].chunks, level[l].bytes += 2 * sizeof(double) * c.level[l].parts / HALVES;
+  for (int l = 0; l < FMM_MAX_LEVELS; l++) level[l].entries = c.level[l].chunks, level[l].bytes += bytes_of_parts(what->gradient, c.level[l].parts);
   FMM_FREE(&c.shapes);
   return FMM_OK;
 }
@@ -205,12 +208,12 @@ fmm_work fmm_ulist_gpu_direct(const fmm_pair_info *pair, int gradient, int n_col
   return w;
 }
 
-fmm_work fmm_ulist_gpu_direct_both(const fmm_pair_info *pair, int64_t points) {
-  const counting c = {.cap = fmm_pair_tile_cap(points), .most = most_a_lane(pair, 0, 1)};
+fmm_work fmm_ulist_gpu_direct_both(const fmm_pair_info *pair, int gradient, int64_t points) {
+  const counting c = {.cap = fmm_pair_tile_cap(points), .most = most_a_lane(pair, gradient, 1)};
   const shape s = shape_of(&c, points);
   level_sums all = {0};
   if (!fmm_pair_direct_mates(points, s.tiles)) return (fmm_work){0};
-  count_circle(&all, &s, points);
+  count_circle(&all, &s, points, gradient);
   const double pairs = all.pairs / (TENTHS * HALVES);
-  return (fmm_work){.pairs = pairs, .longest = all.longest / (TENTHS * HALVES), .flops = pairs * fmm_pair_flops(pair, 0, 1), .entries = all.chunks, .bytes = 2 * sizeof(double) * all.parts / HALVES};
+  return (fmm_work){.pairs = pairs, .longest = all.longest / (TENTHS * HALVES), .flops = pairs * fmm_pair_flops(pair, gradient, 1), .entries = all.chunks, .bytes = bytes_of_parts(gradient, all.parts)};
 }

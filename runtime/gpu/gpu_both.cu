@@ -32,6 +32,7 @@ struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; int3
 struct tables {
   const fmm_tree *tree;
   const fmm_rows *u;
+  int most;        /* targets a lane */
   char *memory;    /* of all that follow but tiles and joints */
   leaf *of;        /* row */
   int32_t *row_of; /* box; -1: none */
@@ -145,7 +146,7 @@ void shape_row(tables *t, int32_t row, int cap) {
   int32_t box = t->u->row[row];
   l->first = t->tree->target_begin[box], l->count = t->tree->target_end[box] - l->first;
   l->tiles = 0, l->lanes_log2 = l->per_lane = 0;
-  fmm_pair_shape_tiles(l->count, cap, FMM_BOTH_MOST, &l->tiles, &l->lanes_log2, &l->per_lane);
+  fmm_pair_shape_tiles(l->count, cap, t->most, &l->tiles, &l->lanes_log2, &l->per_lane);
   l->seats = fmm_pair_seats(l->tiles, l->lanes_log2, l->per_lane, FMM_BESIDE_BOTH);
 }
 
@@ -265,9 +266,9 @@ void find_pairs(tables *t) {
 /* Tiles of one shape are one after the other, those with most targets a lane first, and their mates likewise: blocks of one multiprocessor should run the same code, since its cache
  * of instructions does not hold that of several shapes. Returns all mates. */
 int64_t number_tiles(tables *t) {
-  enum { LANES = 6, SHAPES = LANES * (FMM_BOTH_MOST + 1) };
+  enum { LANES = 6, SHAPES = LANES * (FMM_TILE_MOST + 1) };
   int64_t tiles[SHAPES + 1] = {}, mates[SHAPES + 1] = {};
-  auto shape_of = [](const leaf &l) { return (FMM_BOTH_MOST - l.per_lane) * LANES + LANES - 1 - l.lanes_log2; };
+  auto shape_of = [](const leaf &l) { return (FMM_TILE_MOST - l.per_lane) * LANES + LANES - 1 - l.lanes_log2; };
   for (int32_t r = 0; r < t->u->n_rows; r++) tiles[shape_of(t->of[r]) + 1] += t->tiles[r + 1] - t->tiles[r], mates[shape_of(t->of[r]) + 1] += t->mates[r];
   for (int i = 0; i < SHAPES; i++) tiles[i + 1] += tiles[i], mates[i + 1] += mates[i];
   for (int32_t r = 0; r < t->u->n_rows; r++) {
@@ -284,7 +285,7 @@ fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_
   fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   tables t = {};
   fmm_status status = FMM_OK;
-  t.tree = tree, t.u = u;
+  t.tree = tree, t.u = u, t.most = FMM_TILE_TARGETS_A_LANE(fmm_cuda_both_values(p), 1);
   if (u->n_entries > most) return FMM_OK;
   FMM_CHECK(allocate(&t));
   find_pairs(&t);

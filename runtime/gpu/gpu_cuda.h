@@ -237,8 +237,9 @@ int fmm_cuda_lattice_serves(const fmm_gpu_plan *plan, fmm_cuda_sum sum);
 cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *job);
 /* Makes d_unit of tiles and ends. */
 cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *plan, fmm_cuda_sum sum, cudaStream_t stream);
-/* U in both directions at once (kernels/pair/pair_both_cuda.cu): whether it serves; rows [row_begin, row_end), enqueued. */
+/* U in both directions at once (kernels/pair/pair_both_cuda.cu): whether it serves, and values of a point; rows [row_begin, row_end), enqueued. */
 int fmm_cuda_both_serves(const fmm_gpu_plan *plan);
+static inline int fmm_cuda_both_values(const fmm_gpu_plan *plan) { return plan->gradient ? 4 : 1; }
 /* Before the first run, the latter where tiles are too tight for float. */
 cudaError_t fmm_cuda_both_prepare(const fmm_gpu_plan *plan);
 cudaError_t fmm_cuda_both_prepare_tight(const fmm_gpu_plan *plan);
@@ -347,7 +348,8 @@ int fmm_cuda_down_leaves_serve(const fmm_gpu_plan *plan);
 cudaError_t fmm_cuda_down_leaves_prepare(int order, int gradient);
 cudaError_t fmm_cuda_down_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_parity *p, cudaStream_t stream);
 
-/* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: 4 doubles a tile. */
+/* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: so many doubles a tile. */
+static inline int fmm_cuda_measures(const fmm_gpu_plan *plan) { return plan->gradient && plan->sums[FMM_SUM_U].both ? 8 : 4; }
 fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *plan);
 /* What it may take beside the arena for parts in double. */
 size_t fmm_cuda_wide_bytes(const fmm_gpu_plan *plan);

@@ -45,10 +45,10 @@ void fill_tile(const circle &c, fmm_cuda_sums *s, int64_t i) {
   }
 }
 
-circle circle_of(const fmm_tree *tree, int32_t box) {
+circle circle_of(const fmm_tree *tree, int32_t box, int most) {
   circle c = {};
   c.box = box, c.begin = tree->target_begin[box], c.points = tree->target_end[box] - c.begin;
-  fmm_pair_shape_tiles(c.points, fmm_pair_tile_cap(tree->targets.n), FMM_BOTH_MOST, &c.tiles, &c.lanes_log2, &c.per_lane);
+  fmm_pair_shape_tiles(c.points, fmm_pair_tile_cap(tree->targets.n), most, &c.tiles, &c.lanes_log2, &c.per_lane);
   c.size = (c.points + c.tiles - 1) / c.tiles, c.tiles = (c.points + c.size - 1) / c.size;
   c.mates = fmm_pair_direct_mates(c.points, c.tiles);
   if (!c.mates) return c;
@@ -71,7 +71,7 @@ int ends_within_a_key(const circle &c, const fmm_tree *tree) {
 fmm_status fmm_cuda_direct_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *u, int64_t most) {
   fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   if (u->n_rows != 1 || u->n_entries != 1 || u->entry[0] != u->row[0]) return FMM_OK;
-  const circle c = circle_of(tree, u->row[0]);
+  const circle c = circle_of(tree, u->row[0], FMM_TILE_TARGETS_A_LANE(fmm_cuda_both_values(p), 1));
   if (!c.mates || c.tiles * c.chunks > most) return FMM_OK;
   FMM_TRY(FMM_ALLOCATE_ZERO(&s->row_tile, 2, "GPU tile offsets"));
   FMM_TRY(FMM_ALLOCATE_ZERO(&s->row_joint, 2, "GPU tile offsets"));

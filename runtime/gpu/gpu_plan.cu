@@ -124,6 +124,9 @@ size_t layout_first(fmm_gpu_plan *p, char *base) {
   return a.used;
 }
 
+/* Of one value in a part, or of a point's in one of both directions. */
+int64_t bytes_of_part(const fmm_gpu_plan *p, const fmm_cuda_sums *s) { return s->both ? fmm_cuda_both_values(p) * (int64_t)(s->single ? sizeof(float) : sizeof(double)) : (int64_t)sizeof(double); }
+
 size_t layout(fmm_gpu_plan *p, char *base, int slab) {
   arena a = {base, 0};
   layout_boxes(p, &a);
@@ -134,11 +137,11 @@ size_t layout(fmm_gpu_plan *p, char *base, int slab) {
     if (s->range) take(&a, &s->d_range, s->n_ranges);
     if (s->box) take(&a, &s->d_box, s->n_ranges);
     if (s->order) take(&a, &s->d_order, s->n_tiles);
-    if (s->n_joints) take(&a, &s->d_joint, s->n_joints), take(&a, (char **)&s->d_partial, s->n_partial * (int64_t)(s->both && s->single ? sizeof(float) : sizeof(double)));
+    if (s->n_joints) take(&a, &s->d_joint, s->n_joints), take(&a, (char **)&s->d_partial, s->n_partial * bytes_of_part(p, s));
     if (s->both) take(&a, &s->d_chunk, s->n_chunks), take(&a, &s->d_mate, s->n_mates);
     if (s->unit_end) take(&a, &s->d_unit_end, s->n_tiles), take(&a, &s->d_unit, s->n_units);
   }
-  if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, 4 * p->sums[FMM_SUM_U].n_tiles), take(&a, &p->sums[FMM_SUM_U].d_precise, p->sums[FMM_SUM_U].n_tiles);
+  if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, fmm_cuda_measures(p) * p->sums[FMM_SUM_U].n_tiles), take(&a, &p->sums[FMM_SUM_U].d_precise, p->sums[FMM_SUM_U].n_tiles);
   if (p->n_runs) take(&a, &p->d_run, p->n_runs);
   if (p->overlaps) take(&a, &p->d_next_tile, 1);
   layout_v(p, &a, slab);

@@ -33,7 +33,7 @@ typedef struct fmm_cuda_run { uint8_t a, b, axis, begin; int16_t point[6]; } fmm
 /* U where the sums of two leaves onto one another are made together (kernels/pair/pair_both_cuda.cu): a tile's sources are chunks, a chunk's some leaves or parts of them, first
  * those that are summed onto the tile alone: the leaf itself. */
 typedef struct fmm_cuda_mate {
-  int64_t begin, partial; /* first source; where the tile's sums onto them go in d_partial, -1: nowhere */
+  int64_t begin, partial; /* first source; where the tile's sums onto them go in d_partial, in points, -1: nowhere */
   int32_t row;            /* the leaf's */
   uint16_t count, place;  /* place: of the first in the chunk */
 } fmm_cuda_mate;
@@ -59,7 +59,7 @@ typedef struct fmm_cuda_sums {
   int64_t n_joints, n_partial;
   int32_t most_joined;               /* targets of the largest joint of U in both directions */
   fmm_cuda_joint *joint, *d_joint;
-  double *d_partial;                 /* of U in both directions in single: floats */
+  double *d_partial;                 /* of U in both directions in single: floats; all values of a point side by side */
   int lattice;                       /* by the kernels for points and surfaces (kernels/pair/pair_lattice_cuda.cu): a tile a row, or a part of one */
   int shared_rows;                   /* those onto surfaces: tiles that four warps take (lanes_log2 is 7, else 5), the first in the order */
   int64_t n_units;                   /* those from surfaces: FMM_LATTICE_TARGETS targets of one tile each, a lane's; tile by tile */

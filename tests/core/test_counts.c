@@ -187,13 +187,13 @@ static void the_gpus_form_counts_parents_groups_and_padded_operators(void **stat
   assert_true(c.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + LEAVES * 2 * product);
   assert_true(dense.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * whole && dense.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + (8 * 64 + LEAVES) * whole);
   assert_true(c.total[FMM_WORK_UP_GPU].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 2 * 56 * 56 && c.total[FMM_WORK_DOWN_GPU].entries == LEAVES);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_GPU), FMM_WORK_VLIST_GPU);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_CPU), FMM_PHASE_VLIST);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_WLIST, FMM_DEVICE_GPU), FMM_WORK_WLIST_GPU);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_GPU, 0), FMM_WORK_VLIST_GPU);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_CPU, 0), FMM_PHASE_VLIST);
+  assert_int_equal(fmm_work_on(&c, FMM_PHASE_WLIST, FMM_DEVICE_GPU, 0), FMM_WORK_WLIST_GPU);
 }
 
 /* Leaves of three points are tiles of four lanes with a target each; a lane's loop over a source costs 0.4 of a pair more one way, 0.8 in both directions. Of two such leaves
- * either is as good, so that half of the pairs are counted for each; a leaf with itself is one way, and its pairs cost 1.1. */
+ * either is as good, so that half of the pairs are counted for each; a leaf with itself is one way, and its pairs cost 1.1, with gradients 0.8. With these both directions go together in single alone. */
 static void the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them(void **state) {
   fmm_counts c = count(&fmm_info_laplace, 4, 1, 0), gradient = count(&fmm_info_laplace, 4, 1, 1), stokes = count(&fmm_info_stokes, 4, 1, 0);
   const double boxes = 3 * EDGE - 2, sources = boxes * boxes * boxes * Q, mates = (sources - LEAVES * Q) / 2, longest = 27 * Q; /* of an inner leaf */
@@ -202,11 +202,15 @@ static void the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them(void **stat
   assert_true(fabs(one->longest / (longest * 4 * 1.4) - 1) < 1e-14 && one->bytes == c.total[FMM_PHASE_ULIST].bytes);
   assert_true(fabs(both->pairs / (mates * 4 * 1.8 + LEAVES * Q * 4 * 1.5) - 1) < 1e-14 && both->entries == LEAVES);
   assert_true(fabs(both->longest / ((longest - Q) / 2 * 4 * 1.8 + Q * 4 * 1.5) - 1) < 1e-14 && both->bytes == one->bytes + 16 * mates);
-  assert_true(c.both_on_gpu && !gradient.both_on_gpu && !stokes.both_on_gpu);
-  assert_true(gradient.total[FMM_WORK_ULIST_GPU_BOTH].pairs == 0 && gradient.total[FMM_WORK_ULIST_GPU].pairs == one->pairs);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_GPU), FMM_WORK_ULIST_GPU_BOTH);
-  assert_int_equal(fmm_work_on(&gradient, FMM_PHASE_ULIST, FMM_DEVICE_GPU), FMM_WORK_ULIST_GPU);
-  assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_CPU), FMM_PHASE_ULIST);
+  assert_true(c.both_on_gpu[0] && c.both_on_gpu[1] && !gradient.both_on_gpu[0] && gradient.both_on_gpu[1] && !stokes.both_on_gpu[0] && !stokes.both_on_gpu[1]);
+  const fmm_work *both_gradient = &gradient.total[FMM_WORK_ULIST_GPU_BOTH];
+  assert_true(fabs(both_gradient->pairs / (mates * 4 * 1.8 + LEAVES * Q * 4 * 1.2) - 1) < 1e-14 && fabs(both_gradient->flops / (20 * both_gradient->pairs) - 1) < 1e-14);
+  assert_true(both_gradient->bytes == gradient.total[FMM_WORK_ULIST_GPU].bytes + 4 * 16 * mates && gradient.total[FMM_WORK_ULIST_GPU].pairs == one->pairs);
+  for (int single = 0; single < 2; single++) {
+    assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_GPU, single), FMM_WORK_ULIST_GPU_BOTH);
+    assert_int_equal(fmm_work_on(&gradient, FMM_PHASE_ULIST, FMM_DEVICE_GPU, single), single ? FMM_WORK_ULIST_GPU_BOTH : FMM_WORK_ULIST_GPU);
+    assert_int_equal(fmm_work_on(&c, FMM_PHASE_ULIST, FMM_DEVICE_CPU, single), FMM_PHASE_ULIST);
+  }
 }
 
 /* 1,000 targets in 32 tiles of at most 32: four lanes of eight. */
@@ -217,14 +221,17 @@ static void direct_sums_on_a_gpu_are_one_leaf_of_many_tiles(void **state) {
 }
 
 /* 8,192 points in 256 tiles of 32, four lanes of eight: each takes 127 others in both directions, at 8 tenths of a pair a lane beside, and itself and the opposite one alone, at 11 tenths a pair and 4 a lane; five chunks of at most
- * 28. 8,160 points in 255 tiles have no opposite ones. Few tiles, and many, go one way. */
+ * 28. 8,160 points in 255 tiles have no opposite ones. Few tiles, and many, go one way. With gradients there are eight lanes of four, and pairs
+ * alone cost 8 tenths. */
 static void direct_sums_in_both_directions_are_a_circle_of_tiles(void **state) {
-  const fmm_work w = fmm_ulist_gpu_direct_both(&fmm_info_laplace, 8192), odd = fmm_ulist_gpu_direct_both(&fmm_info_laplace, 8160);
+  const fmm_work w = fmm_ulist_gpu_direct_both(&fmm_info_laplace, 0, 8192), odd = fmm_ulist_gpu_direct_both(&fmm_info_laplace, 0, 8160), gradient = fmm_ulist_gpu_direct_both(&fmm_info_laplace, 1, 8192);
   const double tile = 32 * 4 * (127 * (10 * 8 + 8) + 2 * (11 * 8 + 4)) / 10.0, of_odd = 32 * 4 * (127 * (10 * 8 + 8) + (11 * 8 + 4)) / 10.0;
   assert_true(fabs(w.pairs / (256 * tile) - 1) < 1e-14 && fabs(w.longest / tile - 1) < 1e-14 && w.entries == 256 * 5 && w.bytes == 16.0 * 127 * 8192 && w.flops == 11 * w.pairs);
+  const double of_gradient = 32 * 8 * (127 * (10 * 4 + 8) + 2 * (8 * 4 + 4)) / 10.0;
   assert_true(fabs(odd.pairs / (255 * of_odd) - 1) < 1e-14);
-  assert_true(fmm_ulist_gpu_direct_both(&fmm_info_laplace, 4064).pairs == 0 && fmm_ulist_gpu_direct_both(&fmm_info_laplace, 4065).pairs > 0);
-  assert_true(fmm_ulist_gpu_direct_both(&fmm_info_laplace, 32736).pairs > 0 && fmm_ulist_gpu_direct_both(&fmm_info_laplace, 32737).pairs == 0);
+  assert_true(fabs(gradient.pairs / (256 * of_gradient) - 1) < 1e-14 && gradient.bytes == 4 * w.bytes && gradient.flops == 20 * gradient.pairs);
+  assert_true(fmm_ulist_gpu_direct_both(&fmm_info_laplace, 0, 4064).pairs == 0 && fmm_ulist_gpu_direct_both(&fmm_info_laplace, 0, 4065).pairs > 0);
+  assert_true(fmm_ulist_gpu_direct_both(&fmm_info_laplace, 0, 32736).pairs > 0 && fmm_ulist_gpu_direct_both(&fmm_info_laplace, 0, 32737).pairs == 0);
 }
 
 /* A tree of one leaf is counted as such sums are. */
@@ -240,8 +247,8 @@ static void a_tree_of_one_leaf_counts_as_direct_sums(void **state) {
   assert_ok(fmm_tree_build(&tree, N, points, NULL, 0, NULL, &options, 1));
   assert_ok(fmm_lists_build(&lists, &tree, 4, FMM_LISTS_TO_COUNT, 1));
   assert_ok(fmm_count_work(&tree, &lists, &what, 1, &c));
-  const fmm_work direct = fmm_ulist_gpu_direct_both(&fmm_info_laplace, N), *both = &c.total[FMM_WORK_ULIST_GPU_BOTH];
-  assert_true(c.both_on_gpu && both->pairs == direct.pairs && both->longest == direct.longest && both->entries == direct.entries && both->bytes > direct.bytes);
+  const fmm_work direct = fmm_ulist_gpu_direct_both(&fmm_info_laplace, 0, N), *both = &c.total[FMM_WORK_ULIST_GPU_BOTH];
+  assert_true(c.both_on_gpu[0] && both->pairs == direct.pairs && both->longest == direct.longest && both->entries == direct.entries && both->bytes > direct.bytes);
   fmm_lists_free(&lists);
   fmm_tree_free(&tree);
 }

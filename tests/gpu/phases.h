@@ -19,7 +19,8 @@ typedef struct shape {
   int n, order, leaf, columns, gradient, other_targets, coincident;
   double tolerance;
 } shape;
-enum { TINY = 2 /* coincident: no, but two points so near one another that the square of their distance is subnormal */, THICK = 3 /* or a third of the points on a line, so far apart each */ };
+enum { TINY = 2 /* coincident: no, but two points so near one another that the square of their distance is subnormal */, THICK = 3 /* or a third of the points on a line, so far apart each */,
+       CLOSE = 4 /* or two points whose derivatives are beyond float */ };
 
 typedef struct fixture {
   const shape *shape;
@@ -53,6 +54,7 @@ static void make_tree(fixture *f) {
     if (q->coincident == 1 && i / 3 % 3 == 0) sources[i] = sources[i % 3]; /* a third of the sources are one point */
   }
   if (q->coincident == TINY) sources[0] = sources[1] = sources[2] = sources[4] = sources[5] = 0, sources[3] = 0.6e-154; /* and 1/r is no more than 1e154 */
+  if (q->coincident == CLOSE) sources[0] = sources[1] = sources[2] = sources[4] = sources[5] = 0, sources[3] = 1e-25;
   assert_ok(fmm_tree_build(&f->tree, q->n, sources, NULL, q->other_targets ? q->n : 0, q->other_targets ? targets : NULL, &options, 1));
   assert_ok(fmm_lists_build(&f->lists, &f->tree, 4, FMM_LISTS_TO_SUM, 1));
   FMM_FREE(&sources);

@@ -89,6 +89,49 @@ static void u_in_both_directions_takes_boxes_without_mates(void **context) {
   }
 }
 
+/* With gradients in single alone: boxes without mates, rows of several tiles and of several chunks, trees of one leaf of an odd and an even number of tiles, coincident points, derivatives that float cannot hold (those of
+ * the two nearest points are all of the norm then). In one direction where there is no room for the parts. */
+static void gradients_are_summed_in_both_directions_in_single(void **context) {
+  static const shape cases[] = {{"gradient, boxes summed directly", "laplace", "plummer", 3000, 3, 20, 1, 1, 0, 0, 1e-5}, {"gradient, rows of several tiles", "laplace", "ellipsoid", 5000, 3, 900, 1, 1, 0, 0, 1e-5},
+                                {"gradient, leaves of several chunks", "laplace", "plummer", 9000, 3, 2500, 1, 1, 0, 0, 1e-5}, {"gradient, leaves of few points", "laplace", "uniform", 2000, 3, 5, 1, 1, 0, 0, 1e-5},
+                                {"gradient, one leaf of 141 tiles", "laplace", "plummer", 4500, 2, 5000, 1, 1, 0, 0, 1e-5}, {"gradient, one leaf of 136 tiles", "laplace", "ellipsoid", 4347, 2, 5000, 1, 1, 0, 0, 1e-5},
+                                {"gradient, one leaf, coincident points", "laplace", "uniform", 6600, 2, 7000, 1, 1, 0, 1, 1e-5},
+                                {"gradient, derivatives beyond float", "laplace", "uniform", 3000, 3, 60, 1, 1, 0, CLOSE, 1e-5}, {"gradient, one leaf, derivatives beyond float", "laplace", "uniform", 4500, 2, 5000, 1, 1, 0, CLOSE, 1e-5}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    make(&f, &cases[i]);
+    const int64_t n = f.tree.targets.n;
+    if (f.tree.n_leaves > 1) { /* lists as for other targets, in which some boxes are summed directly */
+      fmm_lists_free(&f.lists);
+      f.tree.same_points = 0;
+      assert_ok(fmm_lists_build(&f.lists, &f.tree, i == 0 ? 200 : 4, FMM_LISTS_TO_SUM, 1));
+      f.tree.same_points = 1;
+    }
+    run_reference(&f, &fmm_ulist_reference);
+    for (int fallen = 0; fallen < 2; fallen++) {
+      size_t least, best;
+      fmm_gpu_request request = {.state = &f.state, .phases = 1u << FMM_PHASE_ULIST, .threads = 1};
+      fmm_gpu_plan_destroy(&f.plan);
+      f.state.precision[FMM_PHASE_ULIST] = FMM_PRECISION_MIXED;
+      fmm_gpu_plan_predict(&request, &least, &best);
+      request.memory_cap = fallen ? least : 0;
+      assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+      f.state.precision[FMM_PHASE_ULIST] = FMM_PRECISION_DOUBLE;
+      assert_true(least < best && (fmm_gpu_plan_falls_back(f.plan) != 0) == fallen && (fmm_gpu_plan_device_bytes(f.plan) > least) == !fallen);
+      run_gpu(&f, FMM_PHASE_ULIST, 1);
+      for (int64_t k = 0; k < f.n_potential; k++) assert_true(isfinite(f.fetched[k]));
+      assert_close(f.shape, "potentials", n, f.potential, f.fetched, 3e-6);
+      assert_close(f.shape, "derivatives", 3 * n, f.potential + n, f.fetched + n, 1e-5);
+      if (fallen) continue;
+      double *before = values_of(f.n_potential, 0);
+      memcpy(before, f.fetched, (size_t)f.n_potential * sizeof *before);
+      assert_same_bits(&f, FMM_PHASE_ULIST, before, f.n_potential, 17);
+      FMM_FREE(&before);
+    }
+    release(&f);
+  }
+}
+
 static void single_precision_pairs_keep_about_six_digits(void **context) {
   fixture f;
   make(&f, &shapes[2]);
@@ -328,6 +371,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_phase_matches_its_reference_and_keeps_its_bits),
       cmocka_unit_test(u_in_both_directions_takes_boxes_without_mates),
+      cmocka_unit_test(gradients_are_summed_in_both_directions_in_single),
       cmocka_unit_test(single_precision_pairs_keep_about_six_digits),
       cmocka_unit_test(every_phase_in_single_precision_keeps_five_digits),
       cmocka_unit_test(tiles_that_are_too_tight_for_float_are_done_in_double),

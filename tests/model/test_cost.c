@@ -198,18 +198,28 @@ static void sums_of_other_accuracies_take_their_measured_factors(void **state) {
   }
 }
 
-/* Where a GPU sums U in both directions it is priced by that work, a multiply-add more a pair, in both precisions; the CPU knows nothing of it. */
+/* Where a GPU sums U in both directions it is priced by that work, a multiply-add more a pair, in both precisions; with gradients in single alone, by five operations more. The CPU knows nothing of it. */
 static void u_on_the_gpu_in_both_directions_is_a_work_of_its_own(void **state) {
   fmm_machine m = machine("xeon16-h200");
   fmm_counts c = counts();
   fmm_cost_table t, one_way;
-  c.same_points = 1, c.n_leaves = 64, c.both_on_gpu = 1;
+  c.same_points = 1, c.n_leaves = 64, c.both_on_gpu[0] = c.both_on_gpu[1] = 1;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
-  c.both_on_gpu = 0;
+  c.both_on_gpu[0] = c.both_on_gpu[1] = 0;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &one_way);
   for (int precision = 0; precision < FMM_N_PRECISIONS; precision++)
     assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][precision].limit_s < 0.8 * one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU][precision].limit_s);
   assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s == one_way.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s);
+  fmm_cost_table plain, with;
+  c.gradient = 1;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &plain);
+  c.both_on_gpu[1] = 1;
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &with);
+  const fmm_device_rates *d = &m.device[FMM_DEVICE_GPU];
+  const double root = d->fma_flops_per_s[1].value / 2 * 11 / d->pair_flops_per_s[1].value - 7, pairs = c.total[FMM_WORK_ULIST_GPU_BOTH].pairs / c.total[FMM_WORK_ULIST_GPU].pairs;
+  const fmm_cost *u = with.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU], *v = plain.total[FMM_PHASE_ULIST][FMM_DEVICE_GPU];
+  assert_true(u[0].limit_s == v[0].limit_s && root > 1);
+  assert_near(u[1].limit_s / v[1].limit_s, pairs * (13 + 5 + root) / (13 + root), 1e-12);
 }
 
 /* The longest tile is waited for by all multiprocessors: it takes its pairs' time on one of them, times the constant; no part of the limit. */
@@ -250,7 +260,7 @@ static void tiles_too_tight_for_float_are_priced_in_double(void **state) {
   const fmm_machine m = machine_with_u_on_the_gpu();
   fmm_counts c = counts();
   fmm_cost_table none, all;
-  c.same_points = 1, c.n_leaves = 64, c.n_targets = 100000, c.both_on_gpu = 1;
+  c.same_points = 1, c.n_leaves = 64, c.n_targets = 100000, c.both_on_gpu[0] = c.both_on_gpu[1] = 1;
   const double single = tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 1), half = tight_ulist_s(&m, &c, &fmm_info_laplace, 0.5, 1), tight = tight_ulist_s(&m, &c, &fmm_info_laplace, 1, 1);
   const double in_double = tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 0), own = (double)c.n_targets * (double)c.n_targets / 64 / c.total[FMM_WORK_ULIST_GPU_BOTH].pairs;
   assert_true(own > 0.01 && own < 0.9 && in_double > 1.3 * single);
@@ -258,6 +268,12 @@ static void tiles_too_tight_for_float_are_priced_in_double(void **state) {
   assert_near(half, (single + tight) / 2, 1e-12);
   c.n_leaves = 1; /* all pairs are such */
   assert_near(tight_ulist_s(&m, &c, &fmm_info_laplace, 1, 1), in_double, 1e-12);
+  c.gradient = 1; /* where double itself would be summed one way, such tiles are in both directions too */
+  const double in_both = tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 0);
+  c.both_on_gpu[0] = 0;
+  assert_near(tight_ulist_s(&m, &c, &fmm_info_laplace, 1, 1), in_both, 1e-12);
+  assert_true(tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 0) > 1.1 * in_both);
+  c.gradient = 0, c.both_on_gpu[0] = 1;
   c.n_leaves = 64;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &none);
   c.tight_share = 1;
@@ -291,7 +307,7 @@ static void learning_from_u_with_tight_tiles_takes_one_step(void **state) {
   fmm_machine m = machine_with_u_on_the_gpu();
   fmm_constant *u = m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_ULIST];
   fmm_counts c = counts();
-  c.same_points = 1, c.n_leaves = 64, c.both_on_gpu = 1, c.tight_share = 0.8;
+  c.same_points = 1, c.n_leaves = 64, c.both_on_gpu[0] = c.both_on_gpu[1] = 1, c.tight_share = 0.8;
   const double foretold = tight_ulist_s(&m, &c, &fmm_info_laplace, 0.8, 1), ratio = 1.3;
   fmm_cost_learn(&m, &c, FMM_PHASE_ULIST, FMM_DEVICE_GPU, 1, ratio);
   assert_near(tight_ulist_s(&m, &c, &fmm_info_laplace, 0.8, 1), ratio * foretold, 1e-12);

@@ -145,13 +145,18 @@ static void one_leaf_has_what_its_tiles_give_to_one_another(void **state) {
   const fmm_precision u_in_single[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = FMM_PRECISION_SINGLE};
   fmm_counts c = full_tree(8192, 0, 6);
   fmm_footprint f, single, one_way;
-  c.same_points = 1, c.both_on_gpu = 1;
+  c.same_points = 1, c.both_on_gpu[0] = c.both_on_gpu[1] = 1;
   fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, u_on_gpu, &f);
   fmm_footprint_of(&c, &fmm_info_laplace, 2, u_in_single, u_on_gpu, &single);
-  c.both_on_gpu = 0;
+  c.both_on_gpu[0] = c.both_on_gpu[1] = 0;
   fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, u_on_gpu, &one_way);
   assert_true(f.device == one_way.device + 8.0 * 127 * 8192 + 24 * 256 * 129 && f.set_up == one_way.set_up + 24 * 256 * 129);
   assert_true(f.device - single.device == 4.0 * 127 * 8192 && single.set_up == f.set_up); /* parts of four bytes */
+  c.gradient = 1; /* of four values, in single alone; the results are as many whichever way they are summed */
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, u_in_single, u_on_gpu, &one_way);
+  c.both_on_gpu[1] = 1;
+  fmm_footprint_of(&c, &fmm_info_laplace, 2, u_in_single, u_on_gpu, &single);
+  assert_true(single.device == one_way.device + 16.0 * 127 * 8192 + 24 * 256 * 129);
 }
 
 /* Mates and halos are there only where the CPU sums pairs in both directions: Laplace, but not Stokes with gradient. */
