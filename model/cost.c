@@ -104,10 +104,11 @@ static level_time time_of(const fmm_constant *c, const fmm_work *work, bound b, 
   return (level_time){factor * (roofline_s + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.limit_s};
 }
 
-/* U on a GPU in single: of tiles that are too tight for float all is summed in double; where both directions are, mostly what a leaf has with itself alone, where nearly all near pairs are. */
+/* U on a GPU in single: of tiles that are too tight for float all is summed in double; where both directions are, mostly what a leaf has with itself alone, where nearly all near pairs are. A leaf that is the whole tree has
+ * tiles for mates. */
 static double share_in_double(const fmm_counts *c) {
-  const double all = c->total[FMM_WORK_ULIST_GPU_BOTH].pairs, own = c->n_leaves > 0 ? (double)c->n_targets * (double)c->n_targets / (double)c->n_leaves : 0;
-  return c->tight_share * (c->both_on_gpu[1] && own < all ? own / all : 1);
+  const double all = c->total[FMM_WORK_ULIST_GPU_BOTH].pairs;
+  return c->tight_share * (c->both_on_gpu[1] && c->n_leaves > 1 && c->own_pairs < all ? c->own_pairs / all : 1);
 }
 
 static level_time with_tight_tiles(level_time all, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, const fmm_work *work) {

@@ -63,6 +63,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
   FMM_TRY(fmm_jobs_run(jobs, n, tree->n_boxes < large ? 1 : threads));
   fmm_counts_add_up(&c);
   c.v_pairs = llround(c.total[FMM_PHASE_VLIST].pairs);
+  if (!what->no_gpu && c.both_on_gpu[1]) c.own_pairs = fmm_ulist_gpu_own_pairs(tree, what);
   if (!what->no_gpu && what->tolerance > 0) FMM_TRY(fmm_tight_share(tree, &lists->u, what->all_targets ? what->all_targets : tree->targets.n, what->tolerance, &c.tight_share));
   *counts = c;
   return FMM_OK;

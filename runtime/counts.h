@@ -30,6 +30,7 @@ typedef struct fmm_counts {
   int third_order;               /* as in the case */
   double tolerance;              /* likewise */
   int both_on_gpu[2];            /* a GPU sums U in both directions of a pair: in double, in single */
+  double own_pairs;              /* of U's pairs in both directions on a GPU, those of leaves with themselves; 0 where a GPU is not asked about */
   double tight_share;            /* of U's work, which a GPU sums in double though the phase is in single (kernels/ulist/ulist_tight.c) */
   int64_t n_sources, n_targets, n_leaves, n_boxes, v_pairs;
   fmm_work level[FMM_N_WORKS][FMM_MAX_LEVELS]; /* by phase: [phase] is that of the CPU's form, [fmm_work_on(..)] of either */
@@ -95,6 +96,8 @@ extern fmm_phase_cost *const fmm_phase_costs[FMM_N_WORKS];
 
 /* Whether a GPU sums this tree's U in both directions of a pair (where there is room for it), in double or in single. */
 int fmm_ulist_both_on_gpu(const fmm_tree *tree, const fmm_count_case *what, int single);
+/* Pairs of leaves with themselves, as they are counted then. */
+double fmm_ulist_gpu_own_pairs(const fmm_tree *tree, const fmm_count_case *what);
 /* Of direct sums alone, one way, on a GPU; bytes are left out. And in both directions, of a pair for which fmm_pair_both_on_gpu is true; no pairs where they go one way. */
 fmm_work fmm_ulist_gpu_direct(const fmm_pair_info *pair, int gradient, int n_columns, int64_t n_sources, int64_t n_targets);
 fmm_work fmm_ulist_gpu_direct_both(const fmm_pair_info *pair, int gradient, int64_t points);

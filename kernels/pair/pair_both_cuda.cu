@@ -45,6 +45,10 @@ struct job {
 };
 
 struct place { int lanes, lane, group, groups, warp, in_warp; };
+__device__ __forceinline__ place place_of(const fmm_cuda_chunk &chunk) {
+  const int lanes = 1 << chunk.lanes_log2, thread = (int)threadIdx.x;
+  return place{lanes, thread & (lanes - 1), thread >> chunk.lanes_log2, THREADS >> chunk.lanes_log2, thread >> 5, thread & 31};
+}
 
 /* Twice the root; 0 for 0. tiny: also for squares that the seed flushes. */
 template <bool TINY>
@@ -315,8 +319,7 @@ __device__ __forceinline__ void write_parts(const job &a, const fmm_cuda_chunk &
 template <typename Real, typename Part, bool MAY_BE_NEAR, int VALUES, int R>
 __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, staged<Real, VALUES> &s) {
   constexpr bool IN_FLOAT = sizeof(Real) < sizeof(double);
-  const int lanes = 1 << chunk.lanes_log2;
-  const place p = {lanes, (int)threadIdx.x & (lanes - 1), (int)threadIdx.x >> chunk.lanes_log2, THREADS >> chunk.lanes_log2, (int)threadIdx.x >> 5, (int)threadIdx.x & 31};
+  const place p = place_of(chunk);
   const bool wanted = chunk.row >= a.row_begin && chunk.row < a.row_end, tiny = !IN_FLOAT && *a.tiny, skips_alone = IN_FLOAT && chunk.precise == FMM_BOTH_ALONE_PRECISE;
   Real sum[R][VALUES] = {};
   stage_targets(a, chunk, s.target);
@@ -362,15 +365,23 @@ __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, sta
   }
 }
 
+/* RUN(r) for so many targets a lane, r a constant; in functions of VALUES. */
+#define FMM_CASE_TARGETS(r, RUN) \
+  case r: RUN((r <= MOST<VALUES> ? r : 1)); break;
+#define FMM_SWITCH_TARGETS(per_lane, RUN)                                                                                                                                                    \
+  switch (per_lane) {                                                                                                                                                                        \
+    FMM_CASE_TARGETS(1, RUN) FMM_CASE_TARGETS(2, RUN) FMM_CASE_TARGETS(3, RUN) FMM_CASE_TARGETS(4, RUN) FMM_CASE_TARGETS(5, RUN) FMM_CASE_TARGETS(6, RUN) FMM_CASE_TARGETS(7, RUN)           \
+    FMM_CASE_TARGETS(8, RUN) FMM_CASE_TARGETS(9, RUN) FMM_CASE_TARGETS(10, RUN)                                                                                                              \
+  }
+
 template <typename Real, typename Part, bool MAY_BE_NEAR, int VALUES>
 __device__ __forceinline__ void sum_number(const job &a, int number, staged<Real, VALUES> &s) {
   static_assert(sizeof(double) * WARPS * 32 * MOST<VALUES> * VALUES <= sizeof s.source + (VALUES > 1 ? sizeof s.back : 0), "the warps' sums fit where sources were");
   const fmm_cuda_chunk first = a.chunk[number];
   if (sizeof(Real) < sizeof(double) && first.precise == FMM_BOTH_ALL_PRECISE) return;
-#define CASE(r) \
-  case r: if (r <= MOST<VALUES>) sum_tile<Real, Part, MAY_BE_NEAR, VALUES, (r <= MOST<VALUES> ? r : 1)>(a, first, s); break;
-  switch (first.per_lane) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) }
-#undef CASE
+#define RUN(r) sum_tile<Real, Part, MAY_BE_NEAR, VALUES, r>(a, first, s)
+  FMM_SWITCH_TARGETS(first.per_lane, RUN)
+#undef RUN
 }
 
 /* A block a tile. */
@@ -380,39 +391,41 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<Real, VALUES>) sum_both(const 
   sum_number<Real, Part, MAY_BE_NEAR, VALUES>(a, sizeof(Part) < sizeof(Real) ? a.order[blockIdx.x] : (int)blockIdx.x, *(staged<Real, VALUES> *)memory);
 }
 
-/* A block a tile, onto which its own leaf is summed in double, where float has left that out. Threads: a target each, and groups of them that take sources in turn where targets are few. */
-template <int VALUES>
-__global__ void __launch_bounds__(THREADS) sum_alone_in_double(const job a) {
-  __shared__ double part[VALUES][THREADS];
-  const int number = a.order[blockIdx.x];
-  const fmm_cuda_chunk first = a.chunk[number];
-  if (first.own >= 0 || first.row < a.row_begin || first.row >= a.row_end) return;
-  int together = THREADS;
-  while (together / 2 >= first.target_count) together /= 2;
-  const int group = (int)threadIdx.x / together, groups = THREADS / together, own = (int)threadIdx.x % together;
-  for (int i = own; i - own < first.target_count; i += together) { /* all threads alike */
-    const int64_t target = first.target_begin + min(i, first.target_count - 1);
-    const double at[3] = {a.at[0][target], a.at[1][target], a.at[2][target]};
-    double sum[VALUES] = {};
-    for (int c = number; c >= 0; c = a.chunk[c].next)
-      for (int n = 0; n < a.chunk[c].mates; n++) {
-        const fmm_cuda_mate mate = a.mate[a.chunk[c].mate_begin + n];
-        if (mate.partial >= 0) break;
-#pragma unroll 4
-        for (int64_t j = mate.begin + group; j < mate.begin + mate.count; j += groups) {
-          const double d[3] = {at[0] - a.at[0][j], at[1] - a.at[1][j], at[2] - a.at[2][j]}, root = guarded_root<true>(square_of(d));
-          add_to(sum, a.density[j], root, root * root * root, d);
-        }
-      }
-    for (int v = 0; v < VALUES; v++) part[v][threadIdx.x] = sum[v];
+/* Sources that are summed onto the tile alone, in double. */
+template <int VALUES, int R>
+__device__ __forceinline__ void sum_alone(const job &a, fmm_cuda_chunk chunk, staged<double, VALUES> &s) {
+  const place p = place_of(chunk);
+  double sum[R][VALUES] = {};
+  stage_targets(a, chunk, s.target);
+  for (;;) {
+    fmm_cuda_mate mate = {};
+    if (p.in_warp < chunk.mates) mate = a.mate[chunk.mate_begin + p.in_warp];
+    chunk.mates = __popc(__ballot_sync(ALL, p.in_warp < chunk.mates && mate.partial < 0)), chunk.filled = chunk.alone; /* they come first */
+    if (chunk.mates == 0) break; /* all warps alike */
+    stage_sources(a, chunk, mate, p, s.source);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
     __syncthreads();
-    if (group == 0 && i < first.target_count)
-      for (int v = 0; v < VALUES; v++) {
-        for (int g = 1; g < groups; g++) sum[v] += part[v][g * together + own];
-        a.out[v * a.n_targets + target] += root_unit(v) * sum[v];
-      }
+    if (*a.tiny) add_alone<true, R>(s.source, s.target, chunk.alone, p, sum);
+    else add_alone<false, R>(s.source, s.target, chunk.alone, p, sum);
     __syncthreads();
+    if (chunk.next < 0) break;
+    chunk = a.chunk[chunk.next];
   }
+  __pipeline_commit();
+  __pipeline_wait_prior(0); /* targets are on their way where there were none */
+  add_groups<double>(a, chunk, p, sum, false, (double *)s.source);
+}
+
+/* A block a tile, onto which its own leaf is summed in double, where float has left that out. */
+template <int VALUES>
+__global__ void __launch_bounds__(THREADS, BLOCKS<double, VALUES>) sum_alone_in_double(const job a) {
+  extern __shared__ __align__(16) char memory[];
+  const fmm_cuda_chunk first = a.chunk[a.order[blockIdx.x]];
+  if (first.own >= 0 || first.row < a.row_begin || first.row >= a.row_end) return;
+#define RUN(r) sum_alone<VALUES, r>(a, first, *(staged<double, VALUES> *)memory)
+  FMM_SWITCH_TARGETS(first.per_lane, RUN)
+#undef RUN
 }
 
 /* Brings a kernel to the device, and lets it have the shared memory that it needs. */
@@ -429,6 +442,8 @@ cudaError_t sum(const fmm_gpu_plan *p, const job &a, int64_t tiles, cudaStream_t
 }
 template <typename Real, typename Part>
 cudaError_t sum(const fmm_gpu_plan *p, const job &a, int64_t tiles, cudaStream_t stream) { return p->gradient ? sum<Real, Part, 4>(p, a, tiles, stream) : sum<Real, Part, 1>(p, a, tiles, stream); }
+
+int alone_bytes(const fmm_gpu_plan *p) { return (int)(p->gradient ? sizeof(staged<double, 4>) : sizeof(staged<double, 1>)); }
 
 job job_of(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end) {
   const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
@@ -448,7 +463,11 @@ cudaError_t fmm_cuda_both_prepare(const fmm_gpu_plan *p) {
   return single ? prepare<float, float>(p, 1) : prepare<double, double>(p, 1);
 }
 
-cudaError_t fmm_cuda_both_prepare_tight(const fmm_gpu_plan *p) { return prepare<double, float>(p, p->sums[FMM_SUM_U].near); }
+cudaError_t fmm_cuda_both_prepare_tight(const fmm_gpu_plan *p) {
+  const cudaError_t error = prepare<double, float>(p, p->sums[FMM_SUM_U].near);
+  if (error != cudaSuccess) return error;
+  return cudaFuncSetAttribute(p->gradient ? sum_alone_in_double<4> : sum_alone_in_double<1>, cudaFuncAttributeMaxDynamicSharedMemorySize, alone_bytes(p));
+}
 
 cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end, cudaStream_t stream, cudaStream_t tight_stream) {
   const fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
@@ -460,5 +479,5 @@ cudaError_t fmm_cuda_both_sum(const fmm_gpu_plan *p, int64_t row_begin, int64_t 
   if (error != cudaSuccess) return error;
   if ((error = sum<float, float>(p, a, s->n_tiles, stream)) != cudaSuccess || s->n_alone_precise == 0) return error;
   a.order = s->d_precise + s->n_precise;
-  return fmm_cuda_launch(p->gradient ? sum_alone_in_double<4> : sum_alone_in_double<1>, dim3((unsigned)s->n_alone_precise), THREADS, 0, stream, p->carveout, a);
+  return fmm_cuda_launch(p->gradient ? sum_alone_in_double<4> : sum_alone_in_double<1>, dim3((unsigned)s->n_alone_precise), THREADS, (size_t)alone_bytes(p), stream, p->carveout, a);
 }

@@ -263,7 +263,7 @@ fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *p) {
   FMM_CHECK(FMM_ALLOCATE(&precise, s->n_tiles, "tiles too tight for float"));
   list_marked(s, precise);
   if (s->n_precise + s->n_alone_precise) FMM_CHECK(send_marks(s, precise));
-  if (s->both && s->n_precise) FMM_CHECK(CUDA_CHECKED(fmm_cuda_both_prepare_tight(p)));
+  if (s->both && s->n_precise + s->n_alone_precise) FMM_CHECK(CUDA_CHECKED(fmm_cuda_both_prepare_tight(p)));
 done:
   FMM_FREE(&precise);
   FMM_FREE(&measure);

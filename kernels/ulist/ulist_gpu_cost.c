@@ -198,6 +198,17 @@ fmm_status fmm_ulist_gpu_both_cost(const fmm_tree *tree, const fmm_lists *lists,
   return FMM_OK;
 }
 
+double fmm_ulist_gpu_own_pairs(const fmm_tree *tree, const fmm_count_case *what) {
+  const counting c = {.cap = fmm_pair_tile_cap(what->all_targets ? what->all_targets : tree->targets.n), .most = most_a_lane(what->pair, what->gradient, what->n_columns)};
+  double own = 0;
+  for (int32_t i = 0; i < tree->n_leaves; i++) {
+    const int32_t box = tree->leaf[i];
+    const shape s = shape_of(&c, targets_of(tree, box));
+    own += (double)s.tiles * (double)sources_of(tree, box) * guarded_seats(&s, what->gradient);
+  }
+  return own / TENTHS;
+}
+
 fmm_work fmm_ulist_gpu_direct(const fmm_pair_info *pair, int gradient, int n_columns, int64_t n_sources, int64_t n_targets) {
   const counting c = {.cap = fmm_pair_tile_cap(n_targets), .most = most_a_lane(pair, gradient, n_columns)};
   const shape s = shape_of(&c, n_targets);

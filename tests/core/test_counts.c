@@ -203,6 +203,7 @@ static void the_gpus_u_counts_seats_of_tiles_and_the_longest_of_them(void **stat
   assert_true(fabs(both->pairs / (mates * 4 * 1.8 + LEAVES * Q * 4 * 1.5) - 1) < 1e-14 && both->entries == LEAVES);
   assert_true(fabs(both->longest / ((longest - Q) / 2 * 4 * 1.8 + Q * 4 * 1.5) - 1) < 1e-14 && both->bytes == one->bytes + 16 * mates);
   assert_true(c.both_on_gpu[0] && c.both_on_gpu[1] && !gradient.both_on_gpu[0] && gradient.both_on_gpu[1] && !stokes.both_on_gpu[0] && !stokes.both_on_gpu[1]);
+  assert_true(fabs(c.own_pairs / (LEAVES * Q * 4 * 1.5) - 1) < 1e-14 && fabs(gradient.own_pairs / (LEAVES * Q * 4 * 1.2) - 1) < 1e-14 && stokes.own_pairs == 0);
   const fmm_work *both_gradient = &gradient.total[FMM_WORK_ULIST_GPU_BOTH];
   assert_true(fabs(both_gradient->pairs / (mates * 4 * 1.8 + LEAVES * Q * 4 * 1.2) - 1) < 1e-14 && fabs(both_gradient->flops / (20 * both_gradient->pairs) - 1) < 1e-14);
   assert_true(both_gradient->bytes == gradient.total[FMM_WORK_ULIST_GPU].bytes + 4 * 16 * mates && gradient.total[FMM_WORK_ULIST_GPU].pairs == one->pairs);

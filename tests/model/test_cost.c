@@ -260,9 +260,9 @@ static void tiles_too_tight_for_float_are_priced_in_double(void **state) {
   const fmm_machine m = machine_with_u_on_the_gpu();
   fmm_counts c = counts();
   fmm_cost_table none, all;
-  c.same_points = 1, c.n_leaves = 64, c.n_targets = 100000, c.both_on_gpu[0] = c.both_on_gpu[1] = 1;
+  c.same_points = 1, c.n_leaves = 64, c.own_pairs = 1.5e8, c.both_on_gpu[0] = c.both_on_gpu[1] = 1;
   const double single = tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 1), half = tight_ulist_s(&m, &c, &fmm_info_laplace, 0.5, 1), tight = tight_ulist_s(&m, &c, &fmm_info_laplace, 1, 1);
-  const double in_double = tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 0), own = (double)c.n_targets * (double)c.n_targets / 64 / c.total[FMM_WORK_ULIST_GPU_BOTH].pairs;
+  const double in_double = tight_ulist_s(&m, &c, &fmm_info_laplace, 0, 0), own = c.own_pairs / c.total[FMM_WORK_ULIST_GPU_BOTH].pairs;
   assert_true(own > 0.01 && own < 0.9 && in_double > 1.3 * single);
   assert_near(tight, own * in_double + (1 - own) * single, 1e-12);
   assert_near(half, (single + tight) / 2, 1e-12);
