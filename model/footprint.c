@@ -86,12 +86,16 @@ static double device_w_parts(const fmm_counts *c, const fmm_pair_info *pair, con
   return parts * (8 * targets * values + units + RECORD);
 }
 
+/* U on a GPU: values of a point, and whether it is in single. */
+static int values_of_part(const fmm_counts *c) { return c->gradient ? 4 : 1; }
+static int in_single(const fmm_precision precision[FMM_N_PHASES]) { return precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE; }
+
 /* P2M or L2P in one launch with the leaves' products (kernels/leaves_cuda.h), which then have no check potentials, or equivalent densities, in memory. */
 static int leaves_in_one(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES], fmm_phase phase) {
   enum { H200 = 132 /* multiprocessors */ };
   const int together = gpu[FMM_PHASE_UP] > 0 && gpu[FMM_PHASE_ULIST] > 0 && gpu[FMM_PHASE_VLIST] > 0 && gpu[FMM_PHASE_DOWN] > 0;
-  const int one_way = !c->same_points || !fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns, c->third_order, precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE);
-  const int beside_u = together && one_way && precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE && c->n_columns == 1 && !c->gradient && !(c->total[FMM_PHASE_WLIST].entries > 0);
+  const int one_way = !c->same_points || !fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns, c->third_order, in_single(precision));
+  const int beside_u = together && one_way && in_single(precision) && c->n_columns == 1 && !c->gradient && !(c->total[FMM_PHASE_WLIST].entries > 0);
   const double points = (double)(phase == FMM_PHASE_UP ? c->n_sources : c->n_targets), leaves = fmin((double)c->n_leaves, points); /* at most so many have any */
   const int many = phase == FMM_PHASE_UP ? c->order <= FMM_LEAVES_MOST_ORDER && leaves >= FMM_LATTICE_MANY_ROWS : leaves >= FMM_LEAVES_A_MULTIPROCESSOR * H200;
   return many && !beside_u && on_lattices(c, pair, precision[phase]);
@@ -102,10 +106,6 @@ static double device_units(const fmm_counts *c, const fmm_pair_info *pair, const
   if (!(gpu[FMM_PHASE_DOWN] > 0) || !on_lattices(c, pair, precision[FMM_PHASE_DOWN]) || leaves_in_one(c, pair, precision, gpu, FMM_PHASE_DOWN)) return 0;
   return UNIT_RECORD * ((double)c->n_targets / FMM_LATTICE_TARGETS + 0.5 * (double)c->n_leaves / FMM_LATTICE_TARGETS);
 }
-
-/* U in both directions: values of a point, and its precision, single (1) or not. */
-static int values_of_part(const fmm_counts *c) { return c->gradient ? 4 : 1; }
-static int in_single(const fmm_precision precision[FMM_N_PHASES]) { return precision[FMM_PHASE_ULIST] != FMM_PRECISION_DOUBLE; }
 
 /* Tiles of a leaf, by the shapes that they will have (kernels/pair/pair_tiles.h): the mean over numbers of points as a Poisson distribution gives them, to two deviations. */
 static double tiles_a_leaf(const fmm_counts *c) {
@@ -130,7 +130,8 @@ static double tiles_of_pairs(const fmm_counts *c, const fmm_pair_info *pair, con
   return both && pairs > 0 ? pairs * tiles_a_leaf(c) : 0;
 }
 
-/* U's parts where both directions of a pair are summed at once (runtime/gpu/gpu_both.cu): for each tile and leaf the values of a point of the latter, and a record. */
+/* U's parts where both directions of a pair are summed at once (runtime/gpu/gpu_both.cu): for each tile and leaf the values of a point of the latter, and a record. What a plan in single keeps free beside, for parts in
+ * double, is not counted. */
 static double bytes_of_part(const fmm_counts *c, const fmm_precision precision[FMM_N_PHASES]) { return values_of_part(c) * (in_single(precision) ? 4 : 8); }
 static double device_u_parts(const fmm_counts *c, const fmm_precision precision[FMM_N_PHASES], double tiles_of_pairs) {
   enum { RECORD = 24 };
