@@ -124,7 +124,7 @@ size_t layout_first(fmm_gpu_plan *p, char *base) {
   return a.used;
 }
 
-/* Bytes of a part's value; in both directions, of a point's values. */
+/* Of one value in a part, or of a point's in one of both directions. */
 int64_t bytes_of_part(const fmm_gpu_plan *p, const fmm_cuda_sums *s) { return s->both ? fmm_cuda_both_values(p) * (int64_t)(s->single ? sizeof(float) : sizeof(double)) : (int64_t)sizeof(double); }
 
 size_t layout(fmm_gpu_plan *p, char *base, int slab) {
