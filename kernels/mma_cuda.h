@@ -1,9 +1,12 @@
-/* One warp's double-precision product D += A B of 16x8 by 16x16 times 16x8 values, on the tensor cores where there are any for double.
+/* One warp's products of 16x16 times 16x8 values on the tensor cores where there are any: in double, and of halves (16 bits).
+ * In double D += A B:
  * A fragment belongs to lane = 4 g + t: a[i]: row g + 8 (i % 2), column 4 (i / 2) + t; b[i]: row 4 i + t, column g;
  * d[i]: row g + 8 (i / 2), column 2 t + i % 2. sm_90 has it as one instruction, sm_80 as eight m8n8k4 with the very same fragments, and before
  * that it is done by shuffles. */
 #ifndef FMM_MMA_CUDA_H
 #define FMM_MMA_CUDA_H
+#include <cuda_fp16.h>
+#include <stdint.h>
 
 static __device__ __forceinline__ void fmm_mma_8x8x4(double &d0, double &d1, double a, double b) {
 #if __CUDA_ARCH__ >= 800
@@ -42,6 +45,25 @@ static __device__ __forceinline__ void fmm_mma_16x8x4(double (&d)[4], double low
 #else
   fmm_mma_8x8x4(d[0], d[1], low, b);
   fmm_mma_8x8x4(d[2], d[3], high, b);
+#endif
+}
+
+/* D = C + A B of halves, two in a register, summed in float; sums are cut off where they would be rounded, so long ones are to be made by additions of their own.
+ * a[i]: row g + 8 (i % 2), columns 8 (i / 2) + 2 t and the next; b[i]: rows 8 i + 2 t and the next, column g; d, c: as in double. */
+static __device__ __forceinline__ void fmm_mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, const float (&c)[4]) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+#else
+  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  for (int i = 0; i < 4; i++) d[i] = c[i];
+  for (int k = 0; k < 8; k++)
+    for (int i = 0; i < 4; i++) {
+      const uint32_t x = __shfl_sync(0xffffffffu, a[i / 2 + k / 4 * 2], 4 * g + k % 4), y = __shfl_sync(0xffffffffu, k < 4 ? b0 : b1, 4 * (2 * t + i % 2) + k % 4);
+      const float2 p = __half22float2(*(const __half2 *)&x), q = __half22float2(*(const __half2 *)&y);
+      d[i] = fmaf(p.x, q.x, fmaf(p.y, q.y, d[i]));
+    }
 #endif
 }
 #endif

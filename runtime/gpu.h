@@ -41,6 +41,7 @@ typedef struct fmm_gpu_request {
   int threads;           /* host threads for staging copies */
   fmm_memory_space densities_space, results_space; /* where begin's and results' arrays will be (0: host) */
   int64_t most_entries;  /* of a U list whose pairs are summed in both directions at once, and chunks of its tiles; 0: as many as the device's tables hold. For tests */
+  int64_t halves_from;   /* work (fmm_cuda_v_halves) from which on V's products in single precision are made of halves; 0: as measured. For tests */
 } fmm_gpu_request;
 
 typedef struct fmm_gpu_plan fmm_gpu_plan;

@@ -17,7 +17,7 @@ static int single_serves_pairs(const fmm_options *options, double steps) {
  * on lattices (1.2e-6): there all is in double unless it is named (cancels). So it is with gradients at targets of their own, which cancel inside of a shell of charges of one sign (2.4e-4 at 1e-4). */
 
 /* Float transforms and products of the V list err by up to 5e-8 of cancelling potentials, at any order, of several components by 2.5e-7 (on CPU cores their mean over a box is in double:
- * vlist_means.h; a GPU's arithmetic is, what it keeps in float are spectra). Gradients of densities of one sign err by 1.4e-7 to 3.5e-7 (20,000 to 10,000,000 points), a lone charge's by 2.8e-7; those of
+ * vlist_means.h; a GPU multiplies that one in double and keeps it in float, products of halves and all else err by as much as floats: 6e-8 to 1e-7 of V's sums of signed densities, of which they are a part). Gradients of densities of one sign err by 1.4e-7 to 3.5e-7 (20,000 to 10,000,000 points), a lone charge's by 2.8e-7; those of
  * several components by up to 7e-7 and 1.9e-6. Where few points on a shell carry all densities and very many inside have none, the error is relative to less: 4.2e-6 (500 and 100,000). */
 static int single_serves_vlist(const fmm_options *options, const fmm_pair_info *pair) {
   const double potentials[2] = {2.5e-7, 1e-6}, spread[2] = {8e-7, 1e-5}, any[2] = {2e-5, 1e-4}; /* [several components] */

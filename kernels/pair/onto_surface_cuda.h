@@ -127,7 +127,7 @@ __device__ __forceinline__ void add_sources(const runs<P> &own, const source &v,
   constexpr int EACH = 32 / S::LANES, STEP = EACH * S::PITCH;
   int left = (count - lane / S::LANES + EACH - 1) / EACH;
 #pragma unroll 1
-  for (; S::RUNS == 1 && left > 1; left -= 2) {
+  for (; left > 1; left -= 2) {
     add_source<P>(at, 0, to), add_source<P>(at, STEP, to);
 #pragma unroll
     for (int i = 0; i <= 3 * S::RUNS; i++) at[i] += 2 * STEP;

@@ -366,8 +366,10 @@ __device__ __forceinline__ void sum_tile(const job &a, fmm_cuda_chunk chunk, sta
 }
 
 /* RUN(r) for so many targets a lane, r a constant; in functions of VALUES. */
-#define FMM_CASE_TARGETS(r, RUN) \
-  case r: RUN((r <= MOST<VALUES> ? r : 1)); break;
+#define FMM_CASE_TARGETS(r, RUN)                \
+  case r:                                       \
+    if constexpr (r <= MOST<VALUES>) RUN(r);    \
+    break;
 #define FMM_SWITCH_TARGETS(per_lane, RUN)                                                                                                                                                    \
   switch (per_lane) {                                                                                                                                                                        \
     FMM_CASE_TARGETS(1, RUN) FMM_CASE_TARGETS(2, RUN) FMM_CASE_TARGETS(3, RUN) FMM_CASE_TARGETS(4, RUN) FMM_CASE_TARGETS(5, RUN) FMM_CASE_TARGETS(6, RUN) FMM_CASE_TARGETS(7, RUN)           \

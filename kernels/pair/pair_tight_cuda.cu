@@ -12,7 +12,7 @@ enum { THREADS = 128, TARGETS = 128, TOGETHER = 8, MEASURES = 4 /* squares of va
 
 constexpr double PART = 0.25; /* of the tolerance */
 constexpr double HUGE_ERROR = 1e300;
-constexpr double LARGEST_SQUARES = 1e60; /* of a tile's values: larger ones may be beyond float */
+constexpr double LARGEST_SQUARES = 1e60, LARGEST_SQUARES_OF_DERIVATIVES = 1e50; /* of a tile's values: larger ones, or their roots' cubes, may be beyond float */
 constexpr double MOST = 0x1p22; /* half-widths to a pair's distance, beyond which float may take its points for one */
 constexpr float NEAR = 0.25f; /* half-widths: nearer pairs are measured in double; a float errs by a millionth of that and so of others' distances */
 
@@ -188,10 +188,12 @@ void mark_both(fmm_cuda_sums *s, const double *measure, int each, int k, double 
   }
 }
 
-/* Whether sums may be beyond float, in which parts of leaves are kept. */
+/* Whether sums may be beyond float, in which parts of leaves are kept, or points are one to float: then the error of potentials is infinite. That of derivatives is so sooner, of tiles that are marked. */
 int is_wide(const fmm_cuda_sums *s, int measures, const double *measure) {
-  for (int64_t i = 0; i < s->n_tiles * measures; i += 2)
-    if (!(measure[i] < LARGEST_SQUARES) || measure[i + 1] == INFINITY) return 1;
+  for (int64_t i = 0; i < s->n_tiles * measures; i += 2) {
+    const int of_derivatives = measures > MEASURES && i % MEASURES == 2;
+    if (!(measure[i] < (of_derivatives ? LARGEST_SQUARES_OF_DERIVATIVES : LARGEST_SQUARES)) || (!of_derivatives && measure[i + 1] == INFINITY)) return 1;
+  }
   return 0;
 }
 

@@ -25,7 +25,7 @@ typedef struct alignas(16) fmm_cuda_v_line { uint32_t place[32]; } fmm_cuda_v_li
 static_assert((int)FMM_V_A_WARP == 32 && (int)FMM_V_TOGETHER == 8 && (uint64_t)FMM_V_MOST_SLOTS * 128 <= (uint64_t)1 << 32 && 2 * fmm_vlist_table_at(2, 2, 2) < 1 << 2 * FMM_V_FREE,
               "a line is one warp's, and what it holds fits");
 
-static inline int fmm_cuda_v_place(int row) { return 4 * (row % 8) + row / 8; }
+static __host__ __device__ inline int fmm_cuda_v_place(int row) { return 4 * (row % 8) + row / 8; }
 
 /* groups: a bit each. The operators of direction (x, y, z), -1 to 1 each, begin at that of offset 2 (x + 1, y + 1, z + 1). */
 static inline fmm_cuda_v_line fmm_cuda_v_line_of(const fmm_cuda_v_line *places, unsigned groups, int direction) {

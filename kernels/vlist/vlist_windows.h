@@ -7,8 +7,8 @@
 
 enum { FMM_V_WINDOW = 256, FMM_V_TOGETHER = 8 /* rows of one product */, FMM_V_A_WARP = 32 /* windows hold a multiple */, FMM_V_COLOUR_BIT = 15, FMM_V_DIRECTION_BIT = 16 };
 
-/* Colour of a box as on a chessboard: two boxes of one level that differ in it have neighbours that differ, whatever the direction. Children of boxes of colour 1 stand in the
- * spectra with the halves z = 0 and z = 1 exchanged, so that what is read for two rows of different colour lies in different banks of the first cache. */
+/* Colour of a box as on a chessboard: two boxes of one level that differ in it have neighbours that differ, whatever the direction. In double children of boxes of colour 1 stand in the
+ * spectra with the halves z = 0 and z = 1 exchanged, in single boxes of colour 1 have odd slots, so that what is read for two rows of different colour lies in different banks of the first cache. */
 static inline int fmm_vlist_colour(const fmm_tree *tree, int32_t box) { return __builtin_popcount(tree->octant[box]) & 1; }
 
 /* Rows [begin, end), at most a window, in order: key[n] = mask of row n's directions << FMM_V_DIRECTION_BIT | its colour << FMM_V_COLOUR_BIT | the row's place after `begin`.

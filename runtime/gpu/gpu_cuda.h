@@ -183,16 +183,18 @@ struct fmm_gpu_plan {
 
   /* V */
   int64_t v_rows, v_slots;
-  int32_t *d_slot_child, *d_row_child; /* 8 a slot or row: box or -1; slot v_slots is empty; slots of colour 1 (vlist_windows.h) begin with octant 4 */
+  int32_t *d_slot_child, *d_row_child; /* 8 a slot or row: box or -1; slot v_slots is empty; in which order octants and slots are: gpu_vlist.cu */
   int64_t v_positions;               /* rows in the products' order: by windows of FMM_V_WINDOW rows, in each by which neighbours there are */
   int32_t *d_v_row;                  /* row of a position, -1: none */
   fmm_cuda_v_line *d_v_line;         /* FMM_V_LINES of each FMM_V_A_WARP positions */
   int n_v_groups;
   struct { int64_t begin, end, first_window; int level; } v_group[FMM_MAX_LEVELS]; /* rows of one operator set */
-  int v_single;                      /* spectra in float */
+  int v_single, v_halves;            /* spectra in float; then also: those of sources in halves, for the tensor cores */
+  float *d_v_slot_unit;              /* of halves: [column, component][slot] */
+  uint32_t *d_v_line_unit;           /* and the same as products read them, [column, component][line][16] */
   int slab;                          /* planes kz done at once, 1 .. order + 1 */
   double *d_v_partial;               /* sums between slabs, [row][child][column, component][surface point]; NULL with one slab */
-  void *d_spectrum, *d_product;      /* double2 or float2 [frequency of the slab][(column, component)][slot][8], the same by row */
+  void *d_spectrum, *d_product;      /* double2, halves (sources) or float2 [frequency of the slab][(column, component)][slot][8], the same by row */
   double *d_twiddle;                 /* cos, sin of 2 pi j / grid */
   int16_t *d_grid_surface;           /* order^3: surface point or -1 */
   int children_forward, children_inverse; /* children a thread block */
@@ -361,6 +363,9 @@ fmm_status fmm_vlist_cuda(fmm_gpu_plan *plan, int64_t row_begin, int64_t row_end
 size_t fmm_vlist_cuda_forward_bytes(int order, int n_surface, int children);
 size_t fmm_vlist_cuda_inverse_bytes(int order, int n_surface, int children);
 fmm_status fmm_vlist_cuda_prepare(fmm_gpu_plan *plan, size_t most_bytes);
+/* Whether V in single is worth sources' spectra in halves, for which its rows, columns and components times the order's cube must be `from` at least (0: as measured), and there are kernels. */
+int fmm_cuda_v_halves(const fmm_gpu_plan *plan, int64_t from);
+static inline int64_t fmm_cuda_v_lines(const fmm_gpu_plan *plan) { return plan->v_positions / FMM_V_A_WARP * FMM_V_LINES; }
 
 /* Input order <-> sorted planes, zeroing and adding (runtime/gpu/gpu_order.cu). */
 cudaError_t fmm_cuda_gather(const fmm_gpu_plan *plan, const double *d_input, cudaStream_t stream);

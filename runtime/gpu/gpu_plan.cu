@@ -106,7 +106,8 @@ void layout_v(fmm_gpu_plan *p, arena *a, int slab) {
   take(a, &p->d_slot_child, 8 * (p->v_slots + 1));
   take(a, &p->d_row_child, 8 * p->v_rows);
   take(a, &p->d_v_row, p->v_positions);
-  take(a, &p->d_v_line, p->v_positions / FMM_V_A_WARP * FMM_V_LINES);
+  take(a, &p->d_v_line, fmm_cuda_v_lines(p));
+  if (p->v_halves) take(a, &p->d_v_slot_unit, (int64_t)p->columns * p->equivalents * (p->v_slots + 1)), take(a, &p->d_v_line_unit, p->columns * p->equivalents * fmm_cuda_v_lines(p) * 16);
   take(a, &p->d_twiddle, 2 * p->grid);
   take(a, &p->d_grid_surface, p->order * p->order * p->order);
   p->spectrum_bytes = (size_t)per_box * (size_t)(p->v_slots + 1);
@@ -202,7 +203,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   memcpy(p->precision, s->precision, sizeof p->precision);
   p->tolerance = s->tolerance;
   for (int sum = 0; sum < FMM_N_SUMS; sum++) p->sums[sum].single = is_single(s, (fmm_cuda_sum)sum);
-  p->v_single = p->precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE;
+  p->v_single = p->precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE, p->v_halves = p->v_single && fmm_cuda_v_halves(p, q->halves_from);
   const unsigned together = 1u << FMM_PHASE_UP | 1u << FMM_PHASE_ULIST | 1u << FMM_PHASE_VLIST | 1u << FMM_PHASE_DOWN; /* W would have to wait for the last of U */
   p->overlaps = p->sums[FMM_SUM_U].single && !fmm_cuda_both_serves(p) && p->columns == 1 && !p->gradient && (p->phases & together) == together && s->lists->w.n_rows == 0;
   p->carveout = p->overlaps ? CARVEOUT : -1;

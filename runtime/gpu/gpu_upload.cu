@@ -288,7 +288,7 @@ fmm_status send_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_stat
   FMM_TRY(send(to, p->d_slot_child, t->slot_child, 8 * (p->v_slots + 1)));
   FMM_TRY(send(to, p->d_row_child, t->row_child, 8 * p->v_rows));
   FMM_TRY(send(to, p->d_v_row, t->v_row, p->v_positions));
-  FMM_TRY(send(to, p->d_v_line, t->v_line, p->v_positions / FMM_V_A_WARP * FMM_V_LINES));
+  FMM_TRY(send(to, p->d_v_line, t->v_line, fmm_cuda_v_lines(p)));
   CUDA_TRY(cudaMemsetAsync(p->d_spectrum, 0, p->spectrum_bytes, to->stream)); /* of children that do not exist: never written */
   FMM_TRY(send(to, p->d_twiddle, t->twiddle, 2 * p->grid));
   return send(to, p->d_grid_surface, t->grid_surface, p->order * p->order * p->order);

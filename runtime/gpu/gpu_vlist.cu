@@ -6,18 +6,32 @@
 #include "runtime/team_loop.h"
 
 namespace {
-/* Those that have points, octant o at o ^ turned. */
-void list_children(const fmm_tree *tree, int32_t box, int targets, int turned, int32_t child[8]) {
+/* Those that have points, octant o at place_of[o]. */
+void list_children(const fmm_tree *tree, int32_t box, int targets, const int place_of[8], int32_t child[8]) {
   const int64_t *begin = targets ? tree->target_begin : tree->source_begin, *end = targets ? tree->target_end : tree->source_end;
   for (int o = 0; o < 8; o++) child[o] = -1;
   for (int i = 0; i < tree->n_children[box]; i++) {
     const int32_t c = tree->first_child[box] + i;
-    if (end[c] > begin[c]) child[tree->octant[c] ^ turned] = c;
+    if (end[c] > begin[c]) child[place_of[tree->octant[c]]] = c;
   }
 }
 
-/* What is added to the places of octants in a source's slot, as bits: in double, of which two slots read by eight lanes would else lie in the same banks. */
-int turned(const fmm_gpu_plan *p, const fmm_tree *tree, int32_t box) { return p->v_single ? 0 : 4 * fmm_vlist_colour(tree, box); }
+/* Where octants are: of a target's row and of a source's slot. A lane of the products has octants t and t + 4: in single they lie side by side; in double the halves change places in slots of colour 1, of which two
+ * read by eight lanes would else lie in the same banks. */
+constexpr int AS_THEY_ARE[8] = {0, 1, 2, 3, 4, 5, 6, 7}, TURNED[8] = {4, 5, 6, 7, 0, 1, 2, 3}, SIDE_BY_SIDE[8] = {0, 2, 4, 6, 1, 3, 5, 7};
+int is_turned(const fmm_gpu_plan *p, const fmm_tree *tree, int32_t box) { return !p->v_single && fmm_vlist_colour(tree, box); }
+const int *places_of(const fmm_gpu_plan *p, const fmm_tree *tree, int32_t box) { return p->v_single ? SIDE_BY_SIDE : is_turned(p, tree, box) ? TURNED : AS_THEY_ARE; }
+
+/* From 1 for a source to the number of its slot, -1 for no source; how many slots there are. In single, where two slots are a line of the cache, those of colour 1 have odd numbers instead, and some are left empty. */
+int64_t number_slots(const fmm_gpu_plan *p, const fmm_tree *tree, int32_t *slot) {
+  int64_t next[2] = {0, 0};
+  for (int32_t b = 0; b < tree->n_boxes; b++) {
+    const int odd = p->v_single && slot[b] && fmm_vlist_colour(tree, b);
+    slot[b] = slot[b] ? (int32_t)(p->v_single ? 2 * next[odd]++ + odd : next[0]++) : -1;
+  }
+  if (!p->v_single) return next[0];
+  return next[0] > next[1] ? 2 * next[0] - 1 : 2 * next[1];
+}
 
 /* Rows of one operator set: all, or a level's; each starts a window of its own. */
 void group_rows(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *v) {
@@ -43,7 +57,7 @@ void list_neighbors(const fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows 
     for (int64_t k = v->offset[row[i]]; k < v->offset[row[i] + 1]; k++) {
       const int d = v->direction[k] < 13 ? v->direction[k] : v->direction[k] - 1;
       const int32_t box = v->entry[k];
-      of[d].place[fmm_cuda_v_place(i)] = (uint32_t)slot[box] * slot_bytes | (uint32_t)turned(p, tree, box) * (uint32_t)sizeof(double2);
+      of[d].place[fmm_cuda_v_place(i)] = (uint32_t)slot[box] * slot_bytes | (is_turned(p, tree, box) ? 4u * (uint32_t)sizeof(double2) : 0u);
       groups[d] |= 1u << i / FMM_V_TOGETHER;
     }
   for (int d = 0; d < FMM_V_DIRECTIONS; d++)
@@ -66,27 +80,27 @@ void make_window(const fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_tree
 }
 
 fmm_status fmm_cuda_v_build(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, const fmm_rows *v) {
-  int32_t *slot = NULL, next = 0;
+  int32_t *slot = NULL;
   int64_t windows;
   fmm_status status = FMM_OK;
   if (p->v_rows == 0) return FMM_OK;
   FMM_CHECK(FMM_ALLOCATE_ZERO(&slot, tree->n_boxes, "V slots"));
   for (int64_t i = 0; i < v->n_entries; i++) slot[v->entry[i]] = 1;
-  for (int32_t b = 0; b < tree->n_boxes; b++) p->v_slots += slot[b];
+  p->v_slots = number_slots(p, tree, slot);
   if (p->v_slots >= FMM_V_MOST_SLOTS) {
     status = FMM_FAIL(FMM_ERR_DEVICE, "%lld boxes with children in V are too many for one GPU; choose schedule cpu or auto, or a larger leaf size", (long long)p->v_slots);
     goto done;
   }
   FMM_CHECK(FMM_ALLOCATE(&t->slot_child, 8 * (p->v_slots + 1), "V source children"));
   FMM_CHECK(FMM_ALLOCATE(&t->row_child, 8 * p->v_rows, "V target children"));
+  for (int64_t i = 0; i < 8 * (p->v_slots + 1); i++) t->slot_child[i] = -1;
   for (int32_t b = 0; b < tree->n_boxes; b++)
-    if (slot[b]) list_children(tree, b, 0, turned(p, tree, b), t->slot_child + 8 * (int64_t)next), slot[b] = next++;
-  for (int o = 0; o < 8; o++) t->slot_child[8 * (int64_t)next + o] = -1;
-  for (int64_t r = 0; r < p->v_rows; r++) list_children(tree, v->row[r], 1, 0, t->row_child + 8 * r);
+    if (slot[b] >= 0) list_children(tree, b, 0, places_of(p, tree, b), t->slot_child + 8 * (int64_t)slot[b]);
+  for (int64_t r = 0; r < p->v_rows; r++) list_children(tree, v->row[r], 1, AS_THEY_ARE, t->row_child + 8 * r);
   group_rows(p, tree, v);
   windows = p->v_positions / FMM_V_WINDOW;
   FMM_CHECK(FMM_ALLOCATE(&t->v_row, p->v_positions, "V rows in order"));
-  FMM_CHECK(FMM_ALLOCATE_ZERO(&t->v_line, p->v_positions / FMM_V_A_WARP * FMM_V_LINES, "V neighbours"));
+  FMM_CHECK(FMM_ALLOCATE_ZERO(&t->v_line, fmm_cuda_v_lines(p), "V neighbours"));
 #pragma omp taskloop num_tasks(fmm_task_count(windows, 1))
   for (int64_t w = 0; w < windows; w++) make_window(p, t, tree, v, slot, w);
 done:

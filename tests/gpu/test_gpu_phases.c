@@ -89,6 +89,13 @@ static void u_in_both_directions_takes_boxes_without_mates(void **context) {
   }
 }
 
+/* Whether all of U in single is in double, and its parts in both directions are kept so. */
+static void assert_wide(const fixture *f, const fmm_gpu_request *request, int wide) {
+  size_t least, best;
+  fmm_gpu_plan_predict(request, &least, &best);
+  assert_true((fmm_gpu_plan_device_bytes(f->plan) > best) == wide);
+}
+
 /* With gradients in single alone: boxes without mates, rows of several tiles and of several chunks, trees of one leaf of an odd and an even number of tiles, coincident points, derivatives that float cannot hold (those of
  * the two nearest points are all of the norm then). In one direction where there is no room for the parts. */
 static void gradients_are_summed_in_both_directions_in_single(void **context) {
@@ -123,6 +130,9 @@ static void gradients_are_summed_in_both_directions_in_single(void **context) {
       assert_close(f.shape, "potentials", n, f.potential, f.fetched, 3e-6);
       assert_close(f.shape, "derivatives", 3 * n, f.potential + n, f.fetched + n, 1e-5);
       if (fallen) continue;
+      f.state.precision[FMM_PHASE_ULIST] = FMM_PRECISION_MIXED;
+      assert_wide(&f, &request, cases[i].coincident == CLOSE);
+      f.state.precision[FMM_PHASE_ULIST] = FMM_PRECISION_DOUBLE;
       double *before = values_of(f.n_potential, 0);
       memcpy(before, f.fetched, (size_t)f.n_potential * sizeof *before);
       assert_same_bits(&f, FMM_PHASE_ULIST, before, f.n_potential, 17);
@@ -172,8 +182,8 @@ static void every_phase_in_single_precision_keeps_five_digits(void **context) {
 }
 
 /* Points of the unit cube, of which some make a cluster about its middle, which is a corner of leaves where there are several; `pair`: two more a billionth apart on a face between leaves
- * of a quarter's width. U in single within the tolerance of the reference, which needs such pairs in double. */
-static void check_cluster(const char *what, int64_t n, int leaf_size, double width, int pair, int gradient, double tolerance) {
+ * of a quarter's width. U in single within the tolerance of the reference, which needs such pairs in double: those of some tiles, or of all where `wide`. */
+static void check_cluster(const char *what, int64_t n, int leaf_size, double width, int pair, int gradient, int wide, double tolerance) {
   enum { CLUSTER = 40 };
   const shape s = {what, "laplace", "uniform", n, 4, leaf_size, 1, gradient, 0, 0, tolerance};
   const fmm_tree_options options = {.leaf_size = leaf_size, .root_scale = 1};
@@ -198,6 +208,7 @@ static void check_cluster(const char *what, int64_t n, int leaf_size, double wid
   fmm_gpu_request request = {.state = &f.state, .phases = 1u << FMM_PHASE_ULIST, .threads = 1};
   assert_ok(fmm_gpu_plan_create(&f.plan, &request));
   assert_false(fmm_gpu_plan_falls_back(f.plan));
+  assert_wide(&f, &request, wide);
   run_gpu(&f, FMM_PHASE_ULIST, 1);
   for (int64_t i = 0; i < f.n_potential; i++) assert_true(isfinite(f.fetched[i]));
   assert_close(f.shape, "potentials", f.tree.targets.n, f.potential, f.fetched, tolerance);
@@ -208,43 +219,76 @@ static void check_cluster(const char *what, int64_t n, int leaf_size, double wid
 
 /* A cluster 1e-9 wide in leaves of a quarter's width and more: in float its points would be one. And two points that would be one, whose sum would be infinite, beside a cluster so strong that their error seems to be nothing. */
 static void tiles_that_are_too_tight_for_float_are_done_in_double(void **context) {
-  check_cluster("a tight cluster in one leaf, gradient", 600, 600, 1e-9, 0, 1, 1e-5);
-  check_cluster("a tight cluster in one leaf", 600, 600, 1e-9, 0, 0, 1e-5);
-  check_cluster("a tight cluster in one leaf of many tiles", 4500, 5000, 1e-9, 0, 0, 1e-5);
-  check_cluster("a tight cluster on a corner of leaves", 600, 60, 1e-9, 0, 0, 1e-5);
-  check_cluster("a tight cluster on a corner of leaves, gradient", 600, 60, 1e-9, 0, 1, 1e-5);
-  check_cluster("two points across a face beside a tight cluster", 600, 60, 1e-12, 1, 0, 1e-3);
-  check_cluster("two points across a face beside a tight cluster, gradient", 600, 60, 1e-12, 1, 1, 1e-3);
+  check_cluster("a tight cluster in one leaf, gradient", 600, 600, 1e-9, 0, 1, 0, 1e-5);
+  check_cluster("a tight cluster in one leaf", 600, 600, 1e-9, 0, 0, 0, 1e-5);
+  check_cluster("a tight cluster in one leaf of many tiles", 4500, 5000, 1e-9, 0, 0, 0, 1e-5);
+  check_cluster("a tight cluster in one leaf of many tiles, gradient", 4500, 5000, 1e-9, 0, 1, 0, 1e-5);
+  check_cluster("a tight cluster on a corner of leaves", 600, 60, 1e-9, 0, 0, 0, 1e-5);
+  check_cluster("a tight cluster on a corner of leaves, gradient", 600, 60, 1e-9, 0, 1, 0, 1e-5);
+  check_cluster("two points across a face beside a tight cluster", 600, 60, 1e-12, 1, 0, 0, 1e-3);
+  check_cluster("two points across a face beside a tight cluster, gradient", 600, 60, 1e-12, 1, 1, 1, 1e-3); /* whose derivatives are beyond float */
 }
 
-/* Spectra in float, arithmetic in double: 6e-8 a value, in sums of signed densities that leave some fifth of their terms (bound: five times the former). */
-static void v_with_spectra_in_single_precision_keeps_six_digits(void **context) {
+static void plan_v_in_single(fixture *f, int64_t halves_from) {
+  fmm_gpu_plan_destroy(&f->plan);
+  f->state.precision[FMM_PHASE_VLIST] = FMM_PRECISION_SINGLE;
+  f->state.tolerance = 1e-6;
+  fmm_gpu_request request = {.state = &f->state, .phases = 1u << FMM_PHASE_VLIST, .threads = 1, .halves_from = halves_from};
+  assert_ok(fmm_gpu_plan_create(&f->plan, &request));
+  f->state.precision[FMM_PHASE_VLIST] = FMM_PRECISION_DOUBLE;
+}
+
+/* Products of halves on the tensor cores where there are any, then in double of spectra in float: 6e-8 a value, in sums of signed densities that leave some fifth of their terms (bound: five times the former). */
+static void v_in_single_precision_keeps_six_digits(void **context) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i += 2) {
     fixture f;
     make(&f, &shapes[i]);
     run_reference(&f, &fmm_up_reference);
     run_reference(&f, &fmm_vlist_reference);
-    use_precision(&f, FMM_PRECISION_SINGLE, 1e-6);
-    run_gpu(&f, FMM_PHASE_VLIST, 1);
-    assert_close(f.shape, "vlist in single", f.n_boxes_values, f.check, f.fetched, 3e-7);
-    double *before = values_of(f.n_boxes_values, 0);
-    memcpy(before, f.fetched, (size_t)f.n_boxes_values * sizeof *before);
-    assert_same_bits(&f, FMM_PHASE_VLIST, before, f.n_boxes_values, 3);
-    FMM_FREE(&before);
+    for (int in_float = 0; in_float < 2; in_float++) {
+      plan_v_in_single(&f, in_float ? INT64_MAX : 1);
+      run_gpu(&f, FMM_PHASE_VLIST, 1);
+      assert_close(f.shape, in_float ? "vlist of floats" : "vlist of halves", f.n_boxes_values, f.check, f.fetched, 3e-7);
+      double *before = values_of(f.n_boxes_values, 0);
+      memcpy(before, f.fetched, (size_t)f.n_boxes_values * sizeof *before);
+      assert_same_bits(&f, FMM_PHASE_VLIST, before, f.n_boxes_values, 3);
+      FMM_FREE(&before);
+    }
     release(&f);
   }
 }
 
-static void check_slabs(const shape *q) {
+/* Halves have a range of 2^40: so each source has units of its own. Densities that die away by 2^90 across the problem, in every box to five digits. */
+static void v_in_halves_keeps_boxes_of_tiny_densities(void **context) {
+  static const shape all[] = {{"laplace, tiny densities", "laplace", "uniform", 4000, 4, 12, 1, 0, 0, 0, 1e-6}, {"stokes, tiny densities, 2 columns", "stokes", "uniform", 2000, 3, 12, 2, 0, 0, 0, 1e-6}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    fixture f;
+    make(&f, &all[i]);
+    const int64_t each = f.n_boxes_values / f.tree.n_boxes;
+    run_reference(&f, &fmm_up_reference);
+    for (int64_t b = 0; b < f.tree.n_boxes; b++)
+      for (int64_t k = 0; k < each; k++) f.up[b * each + k] *= exp2(-90 * (f.tree.center_x[b] - f.tree.center_x[0]) / f.tree.root_side);
+    run_reference(&f, &fmm_vlist_reference);
+    plan_v_in_single(&f, 1);
+    run_gpu(&f, FMM_PHASE_VLIST, 1);
+    for (int64_t b = 0; b < f.tree.n_boxes; b++) assert_close(f.shape, "vlist of a box", each, f.check + b * each, f.fetched + b * each, 1e-5);
+    release(&f);
+  }
+}
+
+static void check_slabs(const shape *q, fmm_precision precision, int64_t halves_from) {
   fixture f;
   make(&f, q);
   run_reference(&f, &fmm_up_reference);
+  fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1, .halves_from = halves_from};
+  fmm_gpu_plan_destroy(&f.plan);
+  f.state.precision[FMM_PHASE_VLIST] = precision;
+  assert_ok(fmm_gpu_plan_create(&f.plan, &request));
   run_gpu(&f, FMM_PHASE_VLIST, 1);
   double *before = values_of(f.n_boxes_values, 0);
   memcpy(before, f.fetched, (size_t)f.n_boxes_values * sizeof *before);
   size_t whole = fmm_gpu_plan_device_bytes(f.plan), least, best;
   fmm_gpu_plan_destroy(&f.plan);
-  fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1};
   fmm_gpu_plan_predict(&request, &least, &best);
   assert_true(least < best);
   assert_int_equal(best, whole);
@@ -271,8 +315,9 @@ static const shape *shape_of_order(int order) {
 /* With all of a parent's children in a block, with some, and by the transforms for any order. */
 static void v_in_slabs_gives_the_same_bits(void **context) {
   static const int orders[] = {10, 11, 13};
-  check_slabs(&shapes[0]);
-  for (int i = 0; i < 3; i++) check_slabs(shape_of_order(orders[i]));
+  check_slabs(&shapes[0], FMM_PRECISION_DOUBLE, 0);
+  for (int i = 0; i < 3; i++) check_slabs(shape_of_order(orders[i]), FMM_PRECISION_DOUBLE, 0);
+  for (int i = 0; i < 4; i++) check_slabs(&shapes[i / 2], FMM_PRECISION_SINGLE, i % 2 ? 1 : INT64_MAX); /* of one and of three columns, in float and in halves */
 }
 
 /* No room for the parts of pairs of leaves: one way then, in less memory, and as right. */
@@ -375,7 +420,8 @@ int main(void) {
       cmocka_unit_test(single_precision_pairs_keep_about_six_digits),
       cmocka_unit_test(every_phase_in_single_precision_keeps_five_digits),
       cmocka_unit_test(tiles_that_are_too_tight_for_float_are_done_in_double),
-      cmocka_unit_test(v_with_spectra_in_single_precision_keeps_six_digits),
+      cmocka_unit_test(v_in_single_precision_keeps_six_digits),
+      cmocka_unit_test(v_in_halves_keeps_boxes_of_tiny_densities),
       cmocka_unit_test(v_in_slabs_gives_the_same_bits),
       cmocka_unit_test(u_falls_back_to_one_direction_where_there_is_no_room),
       cmocka_unit_test(one_leaf_is_summed_in_both_directions),
