@@ -47,8 +47,18 @@ static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_cou
 
 const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1, [FMM_PHASE_WLIST] = 1, [FMM_PHASE_DOWN] = 1};
 
-/* What the rates allow, the part of it that is of the other kind (fmm_work), and what one unit of the device does alone after the others. */
-typedef struct bound { double limit_s, other_s, tail_s; } bound;
+/* What the rates allow, which constants are fitted to, the part of it that is of the other kind (fmm_work), and what one unit of the device does alone after the others; and what the hardware allows. */
+typedef struct bound { double limit_s, other_s, tail_s, allowed_s; } bound;
+
+/* On a GPU products are made by tensor cores, of doubles at most twice as fast as by multiply-adds (compute capability 8.0 and 9.0), of halves 16 times as fast as by multiply-adds in float, and of these a product in single
+ * takes three (kernels/vlist/vlist_product_cuda.h). Of others cores have less: then more is said to be allowed than is. */
+enum { MOST_ORDER_OF_HALVES = 8 }; /* up to which products in single are of halves there (fmm_cuda_v_halves), and transforms in float */
+static double allowed_on_gpu(const fmm_device_rates *d, const fmm_counts *counts, fmm_phase phase, const fmm_work *work, double compute, int precision) {
+  const double doubles = 2 * d->fma_flops_per_s[0].value, halves = 16.0 / 3 * d->fma_flops_per_s[1].value, main = work->flops - work->other;
+  const int in_halves = precision && counts->order <= MOST_ORDER_OF_HALVES;
+  if (phase == FMM_PHASE_VLIST) return main / (in_halves ? halves : doubles) + work->other / d->fma_flops_per_s[in_halves].value;
+  return compute - work->other / d->fma_flops_per_s[0].value + work->other / doubles; /* the other part is the products of up and down */
+}
 
 /* form: in which precision the work is counted, as a GPU's form of U may differ. */
 static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work, int precision, int form) {
@@ -63,8 +73,8 @@ static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_p
     if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_CPU && counts->n_leaves > 0 && counts->n_leaves < d->units)
       tail = work->pairs * (d->units / (double)counts->n_leaves - 1) * seconds_a_pair(d, each, pairs_in); /* one core a leaf at most */
   }
-  const double limit = fmax(compute, work->bytes / (precision + 1) / d->memory_bytes_per_s.value);
-  return (bound){limit, compute > 0 ? limit * other / compute : 0, tail};
+  const double memory = work->bytes / (precision + 1) / d->memory_bytes_per_s.value, limit = fmax(compute, memory);
+  return (bound){limit, compute > 0 ? limit * other / compute : 0, tail, fmax(memory, device == FMM_DEVICE_GPU ? allowed_on_gpu(d, counts, phase, work, compute, precision) : compute)};
 }
 
 fmm_roofline fmm_phase_roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
@@ -101,7 +111,7 @@ typedef struct level_time { double seconds, limit_s; } level_time;
 
 static level_time time_of(const fmm_constant *c, const fmm_work *work, bound b, double factor, int precision) {
   const double roofline_s = c->value * (b.limit_s - b.other_s + b.tail_s) + fmm_constant_other(c) * b.other_s;
-  return (level_time){factor * (roofline_s + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.limit_s};
+  return (level_time){factor * (roofline_s + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.allowed_s};
 }
 
 /* U on a GPU in single: of tiles that are too tight for float all is summed in double; where both directions are, mostly what a leaf has with itself alone, where nearly all near pairs are. A leaf that is the whole tree has

@@ -100,6 +100,7 @@ n=1000 leaf=30 order=9
 n=2000 leaf=30 order=4 dist=ellipsoid precision=single gradient=1
 n=2000 leaf=30 order=6 dist=ellipsoid precision=mixed densities=signed
 n=4000 leaf=120 root=1.1 order=5 precision=mixed
+n=9000 leaf=8 order=5 precision=mixed densities=signed
 n=2000 leaf=30 order=4 dist=ellipsoid columns=3
 n=2000 leaf=30 order=4 dist=ellipsoid precision=single columns=3 densities=signed
 n=1500 leaf=30 order=6 dist=ellipsoid precision=mixed columns=2

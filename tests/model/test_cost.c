@@ -322,17 +322,34 @@ static void learning_from_u_with_tight_tiles_takes_one_step(void **state) {
   assert_near(u[1].value, 1.1, 1e-12);
 }
 
-/* In either precision: only its spectra are in single. */
-static void v_on_the_gpu_is_priced_in_its_own_form_and_in_double(void **state) {
+/* In either precision, whose constants tell what arithmetic is. */
+static void v_on_the_gpu_is_priced_in_its_own_form(void **state) {
   fmm_machine m = machine("xeon16-h200");
   fmm_counts c = counts();
   fmm_cost_table t;
   m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_VLIST][0] = (fmm_constant){.value = 2, .entry_s = 1e-3, .byte_s = 1e-12};
+  m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_VLIST][1] = (fmm_constant){.value = 0.5};
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
-  assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_GPU][0].limit_s, 9e12 / 31.1e12, 1e-12);
-  assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_GPU][1].limit_s, 9e12 / 31.1e12, 1e-12);
   assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_GPU][0].seconds, 2 * 9e12 / 31.1e12 + 1e-3 * 30 + 1e-12 * 4e9 + m.device[FMM_DEVICE_GPU].launch_s.value, 1e-12);
+  assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_GPU][1].seconds, 0.5 * 9e12 / 31.1e12 + m.device[FMM_DEVICE_GPU].launch_s.value, 1e-12);
   assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].limit_s, 4e9 / 142e9, 1e-12);
+}
+
+/* Beside what is predicted, whatever constants say: of doubles tensor cores make twice what multiply-adds do, of halves 16 times what those in float do, three for a product in single, up to order 8. */
+static void what_a_gpu_s_tensor_cores_allow_limits_products(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  const double doubles = 2 * m.device[FMM_DEVICE_GPU].fma_flops_per_s[0].value, floats = m.device[FMM_DEVICE_GPU].fma_flops_per_s[1].value;
+  c.level[FMM_WORK_VLIST_GPU][4].other = 2e12;
+  c.level[FMM_WORK_UP_GPU][3] = (fmm_work){.flops = 3e12, .other = 3e12, .entries = 5};
+  fmm_counts_add_up(&c);
+  for (c.order = 8; c.order <= 9; c.order++) {
+    fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+    assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_GPU][0].limit_s, 7e12 / doubles + 2 * 2e12 / doubles, 1e-12);
+    assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_GPU][1].limit_s, c.order == 8 ? 7e12 * 3 / 16 / floats + 2e12 / floats : 7e12 / doubles + 2 * 2e12 / doubles, 1e-12);
+    assert_near(t.total[FMM_PHASE_UP][FMM_DEVICE_GPU][0].limit_s, 3e12 / doubles, 1e-12);
+  }
 }
 
 static void an_absent_gpu_is_infeasible_with_a_reason(void **state) {
@@ -416,7 +433,8 @@ int main(void) {
                                      cmocka_unit_test(gradients_take_their_measured_factor_but_for_launches),
                                      cmocka_unit_test(sums_of_other_accuracies_take_their_measured_factors),
                                      cmocka_unit_test(fewer_leaves_than_cores_leave_cores_idle),
-                                     cmocka_unit_test(v_on_the_gpu_is_priced_in_its_own_form_and_in_double),
+                                     cmocka_unit_test(v_on_the_gpu_is_priced_in_its_own_form),
+                                     cmocka_unit_test(what_a_gpu_s_tensor_cores_allow_limits_products),
                                      cmocka_unit_test(an_absent_gpu_is_infeasible_with_a_reason),
                                      cmocka_unit_test(what_is_beside_the_phases_is_as_measured),
                                      cmocka_unit_test(transfers_carry_densities_results_and_equivalents),
