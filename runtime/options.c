@@ -6,7 +6,7 @@
 
 #include "kernels/pair/pair_info.h"
 
-enum { MAX_ORDER = 20, MAX_COLUMNS = 1024, MAX_THREADS = 4096 };
+enum { MAX_ORDER = 20, MAX_THREADS = 4096 };
 
 fmm_status fmm_options_init_sized(fmm_options *options, size_t struct_size) {
   if (!options) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_options_init: options is NULL");
@@ -46,7 +46,7 @@ fmm_status fmm_options_check(const fmm_options *o) {
   double params[FMM_MAX_PARAMS];
   FMM_TRY(fmm_pair_info_find(o->kernel, &info));
   FMM_TRY(fmm_pair_resolve_params(info, o->n_params, o->params, params));
-  FMM_TRY(check_int("n_columns", o->n_columns, 1, MAX_COLUMNS));
+  FMM_TRY(check_int("n_columns", o->n_columns, 1, FMM_MOST_COLUMNS));
   FMM_TRY(check_method(o));
   FMM_TRY(check_int("threads", o->threads, 0, MAX_THREADS));
   FMM_TRY(check_int("gpu_device", o->gpu_device, 0, 1023));

@@ -141,6 +141,7 @@ fmm_status fmm_plan_get_info(const fmm_plan *plan, fmm_plan_info *info) {
 
 fmm_status fmm_plan_write_trace(const fmm_plan *plan, const char *path) {
   if (!plan || !path) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_write_trace: %s is NULL", plan ? "path" : "plan");
+  if (!*path) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_write_trace: the file name is empty; give one");
   if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_write_trace: this plan has no points; call fmm_plan_set_points first");
   char *text = NULL;
   size_t length;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "io/number.h"
 #include "memory.h"
 
 double fmm_now_s(void) {
@@ -44,7 +45,7 @@ fmm_status fmm_trace_json(const fmm_trace *trace, char **text, size_t *length) {
     if (track == i + 1)
       used += (size_t)snprintf(out + used, capacity - used, "%s\n{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", \"args\": {\"name\": \"%s\"}}",
                                i ? "," : "", track, s->track);
-    used += (size_t)snprintf(out + used, capacity - used, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": \"%s\", \"ts\": %.3f, \"dur\": %.3f}", track,
+    used += (size_t)fmm_format(out + used, capacity - used, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": \"%s\", \"ts\": %.3f, \"dur\": %.3f}", track,
                              s->name, 1e6 * (s->begin_s - start), 1e6 * (s->end_s - s->begin_s));
   }
   used += (size_t)snprintf(out + used, capacity - used, "\n]}\n");

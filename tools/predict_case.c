@@ -1,5 +1,4 @@
 /* The case of fmm-predict: points of a file are read; generated ones are only named, with what is known of their densities. */
-#include <limits.h>
 #include <string.h>
 
 #include "predict.h"
@@ -10,13 +9,11 @@
 static fmm_status read_densities(const char *path, fmm_case *c) {
   fmm_input in = {0};
   FMM_TRY(fmm_input_read_densities(path, c->n, &in));
-  int64_t columns = in.k / c->pair->components;
-  int fits = columns >= 1 && columns <= INT_MAX && in.k % c->pair->components == 0;
-  c->in_phase = c->pair->components == 1 && fmm_densities_in_phase(c->n, NULL, (int)columns, in.densities);
-  c->spread = fits && fmm_densities_spread(c->n, c->pair->components, (int)columns, in.densities);
-  fmm_status status = fits ? FMM_OK : FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density column(s); kernel %s takes %d, or a multiple of that; give others by --densities " FMM_DENSITIES "|FILE, or another --kernel", path, (long long)in.k,
-                                               c->pair->name, c->pair->components);
-  c->columns = (int)columns;
+  fmm_status status = fmm_case_take_columns(path, in.k, c);
+  if (status == FMM_OK) {
+    c->in_phase = c->pair->components == 1 && fmm_densities_in_phase(c->n, NULL, c->columns, in.densities);
+    c->spread = fmm_densities_spread(c->n, c->pair->components, c->columns, in.densities);
+  }
   fmm_input_free(&in);
   return status;
 }

@@ -2,12 +2,12 @@
 #include "run_case.h"
 
 #include <math.h>
-#include <limits.h>
 #include <string.h>
 
 #include "runtime/generate.h"
 #include "runtime/io/input.h"
 #include "runtime/memory.h"
+#include "runtime/options.h"
 #include "runtime/regular_points.h"
 
 static fmm_status generate_points(const fmm_case_options *o, int threads, fmm_case *c) {
@@ -24,12 +24,19 @@ static fmm_status generate_densities(const char *kind, const fmm_case_options *o
   return fmm_generate_densities(kind, values, (uint64_t)o->seed, c->densities, threads);
 }
 
+fmm_status fmm_case_take_columns(const char *path, int64_t k, fmm_case *c) {
+  const int components = c->pair->components, most = FMM_MOST_COLUMNS * components;
+  if (k > most)
+    return FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density columns; kernel %s takes at most %d at once; give fewer, in several files", path, (long long)k, c->pair->name, most);
+  if (k < 1 || k % components)
+    return FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density column(s); kernel %s takes %d, or a multiple of that; give others by --densities " FMM_DENSITIES "|FILE, or another --kernel", path, (long long)k, c->pair->name, components);
+  c->columns = (int)(k / components);
+  return FMM_OK;
+}
+
 /* k values a point from a file, as components x columns. */
 static fmm_status take_densities(const char *path, fmm_input *in, fmm_case *c) {
-  int components = c->pair->components;
-  if (in->k % components || in->k > INT_MAX)
-    return FMM_FAIL(FMM_ERR_INPUT, "%s: %lld density column(s); kernel %s takes %d, or a multiple of that; give others by --densities " FMM_DENSITIES "|FILE, or another --kernel", path, (long long)in->k, c->pair->name, components);
-  c->columns = (int)(in->k / components);
+  FMM_TRY(fmm_case_take_columns(path, in->k, c));
   c->densities = in->densities;
   in->densities = NULL;
   c->densities_from = path;

@@ -23,6 +23,8 @@ typedef struct fmm_case {
  * lattice's or a curve's, which plans look for among sources and need to know. Release with fmm_case_free. */
 fmm_status fmm_case_load(const fmm_case_options *options, int threads, fmm_case *data);
 void fmm_case_free(fmm_case *data);
+/* c->columns of a file's k density columns, or FMM_ERR_INPUT where the kernel does not take as many. */
+fmm_status fmm_case_take_columns(const char *path, int64_t k, fmm_case *c);
 /* Whether FMM_DENSITY_NONNEGATIVE holds of n x columns densities (row by row): none is negative, and in no column do few places (n x 3; NULL: all different) outweigh the rest. */
 int fmm_densities_in_phase(int64_t n, const double *points, int columns, const double *densities);
 /* Whether fmm_options' densities_spread holds of n rows of components x columns densities. */

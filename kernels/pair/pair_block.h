@@ -7,11 +7,14 @@
 
 #include "kernels/pair/pair_simd.h"
 
-typedef double fmm_pair_rows[FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS][FMM_PAIR_BLOCK];
+/* Sums of a block, a row a value and column. They are on the stack, which of a caller's threads may be small, so that there are no more of them than are needed: few serve all but derivatives of vectors in several columns. */
+typedef double fmm_pair_row[FMM_PAIR_BLOCK];
+enum { FMM_PAIR_FEW_ROWS = 16, FMM_PAIR_MANY_ROWS = FMM_PAIR_MAX_VALUES * FMM_PAIR_MAX_COLUMNS };
+_Static_assert((int)FMM_PAIR_FEW_ROWS >= (int)FMM_PAIR_MAX_VALUES && (int)FMM_PAIR_FEW_ROWS >= 4 * (int)FMM_PAIR_MAX_COLUMNS, "one column has room, and one output with its derivatives in all");
 
 typedef struct fmm_pair_block {
   alignas(64) double target[3][FMM_PAIR_BLOCK];
-  alignas(64) fmm_pair_rows sums; /* [value*n_columns + column] */
+  fmm_pair_row *sums;             /* [value*n_columns + column], 64-byte aligned, of the caller */
   alignas(64) double density[FMM_PAIR_MAX_COMPONENTS][FMM_PAIR_BLOCK]; /* both directions: of the targets as sources, one column */
   const double *x;                /* where the first target's x came from: tells whether targets and sources are the same points */
   double extent[3][2];            /* of the targets, lowest and highest; single only */
@@ -126,13 +129,13 @@ static inline int fmm_pair_step(const fmm_pair_block *b, int may_coincide) { ret
 /* Those of the best instruction set allowed. */
 const fmm_pair_array_kernels *fmm_pair_arrays(void);
 
-static inline int fmm_pair_rows_finite(fmm_pair_rows rows, int n_rows, int n) {
+static inline int fmm_pair_rows_finite(fmm_pair_row *rows, int n_rows, int n) {
   for (int row = 0; row < n_rows; row++)
     if (!fmm_pair_arrays()->finite(n, rows[row])) return 0;
   return 1;
 }
 /* Of n targets and the lanes that pad them. */
-static inline void fmm_pair_rows_clear(fmm_pair_rows rows, int n_rows, int n) {
+static inline void fmm_pair_rows_clear(fmm_pair_row *rows, int n_rows, int n) {
   int padded = (n + FMM_PAIR_MAX_LANES - 1) / FMM_PAIR_MAX_LANES * FMM_PAIR_MAX_LANES;
   for (int row = 0; row < n_rows; row++) fmm_pair_arrays()->clear(padded, rows[row]);
 }

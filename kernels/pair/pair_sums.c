@@ -120,9 +120,10 @@ void fmm_pair_add_to_targets(const fmm_pair_block *b, const fmm_pair_targets *t,
     }
 }
 
-void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges) {
+/* All blocks, whose sums are in these rows. */
+static void add_blocks(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges, int n_values, fmm_pair_row *rows) {
   fmm_pair_block b;
-  b.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
+  b.n_values = n_values, b.sums = rows;
   for (int64_t begin = 0; begin < targets->n; begin += fmm_pair_block_size(targets->n)) {
     fmm_pair_load_targets(sum, &b, targets, begin);
     for (b.column = 0; b.column < sum->n_columns; b.column += b.n_columns) {
@@ -136,6 +137,21 @@ void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, 
       fmm_pair_add_to_targets(&b, targets, begin);
     }
   }
+}
+
+__attribute__((noinline)) static void add_few_rows(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges, int n_values) {
+  alignas(64) fmm_pair_row rows[FMM_PAIR_FEW_ROWS];
+  add_blocks(sum, targets, n_ranges, ranges, n_values, rows);
+}
+
+__attribute__((noinline)) static void add_many_rows(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges, int n_values) {
+  alignas(64) fmm_pair_row rows[FMM_PAIR_MANY_ROWS];
+  add_blocks(sum, targets, n_ranges, ranges, n_values, rows);
+}
+
+void fmm_pair_sum_add(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int64_t n_ranges, const fmm_pair_sources *ranges) {
+  const int n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1), columns = sum->n_columns < FMM_PAIR_MAX_COLUMNS ? sum->n_columns : FMM_PAIR_MAX_COLUMNS;
+  (n_values * columns <= FMM_PAIR_FEW_ROWS ? add_few_rows : add_many_rows)(sum, targets, n_ranges, ranges, n_values);
 }
 
 void fmm_surface_planes(int n, const double *surface, const double center[3], double radius, double *x, double *y, double *z) {

@@ -105,16 +105,18 @@ static void both_pieces(const fmm_pair_sum *sum, const fmm_pair_store *store, fm
   crowd->n = 0, crowd->n_points = 0;
 }
 
-static void start_block(const fmm_pair_sum *sum, fmm_pair_block *block) {
+static void start_block(const fmm_pair_sum *sum, fmm_pair_block *block, fmm_pair_row *rows) {
+  block->sums = rows;
   block->column = 0, block->n_columns = 1, block->form = FMM_PAIR_COLUMNS_1;
   block->n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
 }
 
-void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a, int64_t n_others, const fmm_pair_side *others) {
+__attribute__((noinline)) void fmm_pair_sum_add_both(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a, int64_t n_others, const fmm_pair_side *others) {
   const int64_t most = FMM_PAIR_BLOCK;
+  alignas(64) fmm_pair_row rows[FMM_PAIR_MAX_VALUES];
   fmm_pair_block block;
   fmm_pair_crowd crowd;
-  start_block(sum, &block);
+  start_block(sum, &block, rows);
   crowd.n = 0, crowd.n_points = 0;
   for (int64_t r = 0; r < n_others; r++)
     for (int64_t begin = 0; begin < others[r].n;) {
@@ -153,17 +155,18 @@ static void add_own_double(const fmm_pair_sum *sum, const fmm_pair_side *a) {
   }
 }
 
-void fmm_pair_sum_add_own(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a) {
+/* In single; 0, having added nothing, when all must go by fmm_pair_sum_add. */
+__attribute__((noinline)) static int add_own_single(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a) {
+  alignas(64) fmm_pair_row rows[FMM_PAIR_MAX_VALUES];
   fmm_pair_block block;
   double factor[2];
-  start_block(sum, &block);
-  if (!sum->single_kernels) {
-    add_own_double(sum, a);
-    return;
-  }
-  if (a->n < 1 || a->n > FMM_PAIR_BLOCK || !fmm_pair_own_single(sum, store, a, &block, factor)) {
-    add_own_guarded(sum, a);
-    return;
-  }
+  start_block(sum, &block, rows);
+  if (a->n < 1 || a->n > FMM_PAIR_BLOCK || !fmm_pair_own_single(sum, store, a, &block, factor)) return 0;
   for (int v = 0; v < block.n_values; v++) fmm_pair_arrays()->add(a->n, factor[sum->gradient && v % 4], block.sums[v], a->value + v * a->value_stride + a->begin);
+  return 1;
+}
+
+void fmm_pair_sum_add_own(const fmm_pair_sum *sum, const fmm_pair_store *store, const fmm_pair_side *a) {
+  if (!sum->single_kernels) add_own_double(sum, a);
+  else if (!add_own_single(sum, store, a)) add_own_guarded(sum, a);
 }

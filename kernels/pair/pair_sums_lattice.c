@@ -120,12 +120,11 @@ static void from_any_surfaces(const fmm_pair_sum *sum, const fmm_pair_targets *t
   fmm_pair_sum_add(sum, targets, n, sources);
 }
 
-void fmm_pair_sum_from_lattices(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int n, const fmm_pair_lattice *lattices) {
+/* Apart from what calls it, so that the other way does not have these arrays on its stack too. */
+__attribute__((noinline)) static void from_lattices(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int n, const fmm_pair_lattice *lattices) {
+  alignas(64) fmm_pair_row rows[FMM_PAIR_FEW_ROWS]; /* one output (fmm_pair_suits_lattice) */
   fmm_pair_block b;
-  if (!sum->lattice_kernels) {
-    from_any_surfaces(sum, targets, n, lattices);
-    return;
-  }
+  b.sums = rows;
   b.n_values = sum->pair->info->outputs * (sum->gradient ? 4 : 1);
   for (int64_t begin = 0; begin < targets->n; begin += fmm_pair_block_size(targets->n)) {
     fmm_pair_load_points(&b, targets, begin);
@@ -138,6 +137,10 @@ void fmm_pair_sum_from_lattices(const fmm_pair_sum *sum, const fmm_pair_targets 
       fmm_pair_add_to_targets(&b, targets, begin);
     }
   }
+}
+
+void fmm_pair_sum_from_lattices(const fmm_pair_sum *sum, const fmm_pair_targets *targets, int n, const fmm_pair_lattice *lattices) {
+  (sum->lattice_kernels ? from_lattices : from_any_surfaces)(sum, targets, n, lattices);
 }
 
 /* Points gathered from the ranges, as sources. */
@@ -239,13 +242,8 @@ static void onto_any_surface(const fmm_pair_sum *sum, const fmm_pair_lattice *la
     for (int64_t r = 0; r < n_ranges; r++) add_from_centre(sum, lattice->center, &targets, &ranges[r]);
 }
 
-void fmm_pair_sum_onto_lattice(const fmm_pair_sum *sum, const fmm_pair_lattice *lattice, double *value, int64_t value_stride, int64_t column_stride,
-                               int64_t n_ranges, const fmm_pair_sources *ranges) {
+__attribute__((noinline)) static void onto_lattice(const fmm_pair_sum *sum, const fmm_pair_lattice *lattice, double *value, int64_t column_stride, int64_t n_ranges, const fmm_pair_sources *ranges) {
   gathered g;
-  if (!sum->lattice_kernels) {
-    onto_any_surface(sum, lattice, value, value_stride, column_stride, n_ranges, ranges);
-    return;
-  }
   int n = lattice->surface->n_points;
   for (int column = 0, n_columns; column < sum->n_columns; column += n_columns) {
     int chunk = chunk_of(sum->n_columns - column);
@@ -255,4 +253,10 @@ void fmm_pair_sum_onto_lattice(const fmm_pair_sum *sum, const fmm_pair_lattice *
     if (!fmm_pair_arrays()->finite((int64_t)n_columns * n, g.sums)) sum_chunk_reference(sum, &g, column, n_columns, lattice, n_ranges, ranges);
     for (int c = 0; c < n_columns; c++) fmm_pair_arrays()->add(n, 1, g.sums + c * n, value + (column + c) * column_stride);
   }
+}
+
+void fmm_pair_sum_onto_lattice(const fmm_pair_sum *sum, const fmm_pair_lattice *lattice, double *value, int64_t value_stride, int64_t column_stride,
+                               int64_t n_ranges, const fmm_pair_sources *ranges) {
+  if (sum->lattice_kernels) onto_lattice(sum, lattice, value, column_stride, n_ranges, ranges);
+  else onto_any_surface(sum, lattice, value, value_stride, column_stride, n_ranges, ranges);
 }

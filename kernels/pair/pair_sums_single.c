@@ -22,7 +22,7 @@ typedef struct piece {
   alignas(64) float density[FMM_PAIR_MAX_COMPONENTS * FMM_PAIR_MAX_COLUMNS][CHUNK]; /* [component*n_columns + column] */
   alignas(64) int32_t zeros[FMM_PAIR_BLOCK];
   alignas(64) float nearest[FMM_PAIR_MAX_LANES];
-  alignas(64) fmm_pair_rows sums;
+  fmm_pair_row *sums;
   double params[FMM_MAX_PARAMS];
   double quanta_per_unit, density_factor; /* unit: of the tree's scaled coordinates */
   double length;                          /* of the kernel's unit of length, in quanta */
@@ -167,9 +167,10 @@ static void add_parts(const fmm_pair_sum *sum, fmm_pair_block *b, fmm_pair_parts
   s->n = 0, s->n_sources = 0;
 }
 
-void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges) {
+static void add_ranges(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges, fmm_pair_row *rows) {
   piece p;
   fmm_pair_parts parts;
+  p.sums = rows;
   parts.n = 0, parts.n_sources = 0;
   for (int64_t r = 0; r < n_ranges; r++) {
     if (parts.n && (ranges[r].may_coincide || parts.part[0].may_coincide)) add_parts(sum, b, &parts, &p);
@@ -179,4 +180,18 @@ void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t 
     }
   }
   add_parts(sum, b, &parts, &p);
+}
+
+__attribute__((noinline)) static void add_in_few_rows(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges) {
+  alignas(64) fmm_pair_row rows[FMM_PAIR_FEW_ROWS];
+  add_ranges(sum, b, n_ranges, ranges, rows);
+}
+
+__attribute__((noinline)) static void add_in_many_rows(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges) {
+  alignas(64) fmm_pair_row rows[FMM_PAIR_MANY_ROWS];
+  add_ranges(sum, b, n_ranges, ranges, rows);
+}
+
+void fmm_pair_ranges_single(const fmm_pair_sum *sum, fmm_pair_block *b, int64_t n_ranges, const fmm_pair_sources *ranges) {
+  (b->n_values * b->n_columns <= FMM_PAIR_FEW_ROWS ? add_in_few_rows : add_in_many_rows)(sum, b, n_ranges, ranges);
 }

@@ -5,7 +5,8 @@
  * Every fallible function returns fmm_status and leaves its outputs untouched on failure; fmm_last_error()
  * then says what, with which values, and what to do (thread-local text). The library never exits, aborts or
  * prints. The caller owns every array it passes; set_points copies what it needs.
- * Threads: one plan is used by one thread at a time; different plans by different threads at once.
+ * Threads: one plan is used by one thread at a time; different plans by different threads at once. A thread that calls
+ * the library needs 1 MB of stack, and so do those of OpenMP (OMP_STACKSIZE, where it is set).
  */
 #ifndef HYBRIDFMM_FMM_H
 #define HYBRIDFMM_FMM_H

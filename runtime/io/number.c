@@ -4,6 +4,7 @@
 
 #include <locale.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,9 +78,14 @@ int fmm_parse_count(const char *begin, const char *end, int64_t *value) {
   return 1;
 }
 
-int fmm_format_number(char text[32], double value) {
+int fmm_format(char *text, size_t size, const char *format, ...) {
+  va_list arguments;
   locale_t before = uselocale(the_c_locale());
-  int n = snprintf(text, 32, "%.17g", value);
+  va_start(arguments, format);
+  int n = vsnprintf(text, size, format, arguments);
+  va_end(arguments);
   uselocale(before);
   return n;
 }
+
+int fmm_format_number(char text[32], double value) { return fmm_format(text, 32, "%.17g", value); }

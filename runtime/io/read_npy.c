@@ -53,24 +53,25 @@ static const char *value_of(const char *text, const char *key) {
 }
 
 /* A value of the dictionary for an error text: up to its comma, brackets and quotes respected, or the part of it that fits. */
-static const char *excerpt(const char *value, char text[64]) {
+static const char *excerpt(const char *value, char text[FMM_QUOTED_TEXT + 4]) {
   int depth = 0, n = 0;
   char quote = 0;
   if (!value) return "missing";
-  for (const char *p = value; *p && *p != '\n' && n < 56; p++) {
+  for (const char *p = value; *p && *p != '\n' && n < FMM_QUOTED; p++) {
     if (!depth && !quote && (*p == ',' || *p == '}')) break;
     if (quote ? *p == quote : *p == '\'' || *p == '"') quote = quote ? 0 : *p;
     else if (!quote) depth += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
-    text[n++] = *p;
+    n++;
   }
-  while (n && text[n - 1] == ' ') n--;
-  strcpy(text + n, n == 56 ? " ..." : "");
+  while (n && value[n - 1] == ' ') n--;
+  fmm_quoted((fmm_view){value, value + n}, text);
+  if (n == FMM_QUOTED) strcat(text, " ...");
   return n ? text : "empty";
 }
 
 static fmm_status parse_shape(const char *path, const char *shape, npy_header *h) {
   int64_t extents[2] = {0, 1};
-  char found[64];
+  char found[FMM_QUOTED_TEXT + 4];
   const char *p = shape;
   int valid = p && *p++ == '(';
   while (valid) {
@@ -91,7 +92,7 @@ static fmm_status parse_shape(const char *path, const char *shape, npy_header *h
 
 static fmm_status parse_header(const char *path, const char *text, npy_header *h) {
   const char *descr = value_of(text, "descr"), *order = value_of(text, "fortran_order");
-  char found[64];
+  char found[FMM_QUOTED_TEXT + 4];
   *h = (npy_header){0};
   if (descr && strlen(descr) >= 5 && (!strncmp(descr + 1, "<f8", 3) || !strncmp(descr + 1, "<f4", 3)) && descr[4] == descr[0]) h->item = descr[3] - '0';
   else return FMM_FAIL(FMM_ERR_INPUT, "%s: the descr in its header is %s; expected '<f8' (float64) or '<f4' (float32), as numpy's .astype('float64') gives", path, excerpt(descr, found));

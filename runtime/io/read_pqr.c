@@ -33,6 +33,7 @@ static fmm_status parse_atom(const fmm_lines *lines, double row[4]) {
   int64_t before = fmm_fields_count(lines->line, ' ') - TAIL;
   fmm_fields fields = fmm_fields_of(lines->line, ' ');
   fmm_view field;
+  char quoted[FMM_QUOTED_TEXT];
   if (before + number_joined(lines->line) < HEAD && (before < HEAD - MOST_JOINED || !has_point(lines->line, before)))
     return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: %lld fields; expected record, number, atom, residue and its number, then x y z charge radius, separated by blanks",
                     lines->path, (long long)lines->number, (long long)(before + TAIL));
@@ -43,8 +44,8 @@ static fmm_status parse_atom(const fmm_lines *lines, double row[4]) {
     double value;
     if (i < 0) continue;
     if (!fmm_parse_number(field.begin, field.end, &value))
-      return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: the %s, '%.*s', is not a number; the last five fields of an atom must be x y z charge radius, separated by blanks",
-                      lines->path, (long long)lines->number, names[i], FMM_VIEW_ARGUMENTS(field));
+      return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: the %s, '%s', is not a number; the last five fields of an atom must be x y z charge radius, separated by blanks",
+                      lines->path, (long long)lines->number, names[i], fmm_quoted(field, quoted));
     if (i < 4) row[i] = value;
   }
   return FMM_OK;

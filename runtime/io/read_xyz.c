@@ -24,11 +24,12 @@ static fmm_status read_points(fmm_lines *lines, int64_t count, fmm_table *table)
 
 static fmm_status read_lines(fmm_lines *lines, fmm_table *table) {
   int64_t count = -1;
+  char quoted[FMM_QUOTED_TEXT];
   table->point_columns = table->columns = 3;
   if (!fmm_lines_next(lines)) return FMM_FAIL(FMM_ERR_INPUT, "%s:1: the file is empty; expected the number of points", lines->path);
   if (fmm_fields_count(lines->line, ' ') == 1 && fmm_separator_of(lines->line) == ' ') {
     if (!fmm_parse_count(lines->line.begin, lines->line.end, &count))
-      return FMM_FAIL(FMM_ERR_INPUT, "%s:1: '%.*s' is not a number of points", lines->path, FMM_VIEW_ARGUMENTS(lines->line));
+      return FMM_FAIL(FMM_ERR_INPUT, "%s:1: '%s' is not a number of points", lines->path, fmm_quoted(lines->line, quoted));
     fmm_lines_next(lines); /* the comment */
     int more = fmm_lines_next(lines);
     if (count == 0 && !more) return FMM_OK;

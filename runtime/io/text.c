@@ -76,15 +76,43 @@ char fmm_separator_of(fmm_view line) {
   return memchr(line.begin, ';', n) ? ';' : memchr(line.begin, ',', n) ? ',' : ' ';
 }
 
+/* Bytes of the printable character at p: 1 of ASCII, 2 to 4 of UTF-8 from U+00A0 on; 0 of anything else. Overlong forms, halves of pairs and what lies above U+10FFFF are none. */
+static int printable(const char *p, const char *end) {
+  const unsigned char *u = (const unsigned char *)p;
+  static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
+  const int n = u[0] < 0x80 ? 1 : u[0] >> 5 == 6 ? 2 : u[0] >> 4 == 14 ? 3 : u[0] >> 3 == 30 ? 4 : 0;
+  if (n == 1) return u[0] >= ' ' && u[0] != 127;
+  if (!n || end - p < n) return 0;
+  uint32_t code = u[0] & (0x7fu >> n);
+  for (int i = 1; i < n; i++) {
+    if (u[i] >> 6 != 2) return 0;
+    code = code << 6 | (u[i] & 0x3f);
+  }
+  return code >= least[n] && code <= 0x10ffff && code >> 11 != 0x1b ? n : 0;
+}
+
+const char *fmm_quoted(fmm_view view, char text[FMM_QUOTED_TEXT]) {
+  char *out = text;
+  for (const char *p = view.begin; p < view.end && p - view.begin < FMM_QUOTED;) {
+    const int n = printable(p, view.end);
+    if (n && p - view.begin + n > FMM_QUOTED) break; /* no half of a character */
+    if (n) memcpy(out, p, (size_t)n), out += n, p += n;
+    else out += sprintf(out, "\\x%02x", (unsigned char)*p++);
+  }
+  *out = 0;
+  return text;
+}
+
 static fmm_status parse_row(const fmm_lines *lines, char separator, int skip, const char *expected, int64_t columns, double *row) {
   fmm_fields fields = fmm_fields_of(lines->line, separator);
   fmm_view field;
+  char quoted[FMM_QUOTED_TEXT];
   int64_t found = -skip;
   for (; fmm_fields_next(&fields, &field); found++) {
     if (found < 0 || found >= columns) continue;
     if (!fmm_parse_number(field.begin, field.end, &row[found]))
-      return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: field %lld, '%.*s', is not a number; expected %s, with decimal points", lines->path,
-                      (long long)lines->number, (long long)(found + skip + 1), FMM_VIEW_ARGUMENTS(field), expected);
+      return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: field %lld, '%s', is not a number; expected %s, with decimal points", lines->path,
+                      (long long)lines->number, (long long)(found + skip + 1), fmm_quoted(field, quoted), expected);
   }
   if (found != columns)
     return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: %lld numbers where the lines before have %lld; expected %s", lines->path,

@@ -25,8 +25,9 @@ int64_t fmm_fields_count(fmm_view line, char separator);
 /* The character that separates the fields of this line: ';', ',' or ' ', in this order. */
 char fmm_separator_of(fmm_view line);
 
-/* Length and text for "%.*s" of error messages: at most 40 characters of a view. */
-#define FMM_VIEW_ARGUMENTS(view) (int)((view).end - (view).begin > 40 ? 40 : (view).end - (view).begin), (view).begin
+/* A view's text for error messages, in text: its first FMM_QUOTED bytes, what a terminal would not print (control characters, 0, what is not UTF-8) as \xNN. */
+enum { FMM_QUOTED = 40, FMM_QUOTED_TEXT = 4 * FMM_QUOTED + 1 };
+const char *fmm_quoted(fmm_view view, char text[FMM_QUOTED_TEXT]);
 
 /* The rest of the lines as rows of numbers, starting with the current line. skip: fields before the numbers (an element symbol).
  * most_rows < 0: to the end of the file; otherwise that many rows are expected, neither fewer nor more. Blank lines and lines that

@@ -4,6 +4,7 @@
 #include <math.h>
 #include "runtime/io/input.h"
 #include "runtime/io/number.h"
+#include "runtime/trace.h"
 
 static void assert_reads(const char *path, int64_t n, int64_t k, const double *points, const double *densities) {
   fmm_input in = {0};
@@ -59,7 +60,18 @@ static void malformed_csv_is_refused_with_its_line(void **state) {
   assert_refused(file_with("a.csv", "1,2,0x10\n"), ":1:", "'0x10'");
   assert_refused(file_with("a.csv", "1,2\n"), "2 columns", "x y z");
   assert_refused(file_with("a.csv", "7\n"), "1 column", "x y z");
-  assert_refused(file_with_bytes("a.csv", "1,2,3\n1,\0002,3\n", 14), ":2:", "not a number");
+  assert_refused(file_with_bytes("a.csv", "1,2,3\n1,\0002,3\n", 14), ":2:", "'\\x002', is not a number");
+}
+
+/* What a terminal would obey, or could not show, is quoted as \xNN; letters of any alphabet stay, whole. */
+static void bytes_that_are_no_text_are_quoted_by_their_numbers(void **state) {
+  assert_refused(file_with_bytes("a.csv", "1,2,3,4\n1,2,3,1\0\n", 18), ":2: field 4, '1\\x00', is not a number", "");
+  assert_refused(file_with("a.csv", "1,2,3\n1,\x1b[31m\x7f\a,3\n"), "'\\x1b[31m\\x7f\\x07'", "");
+  assert_refused(file_with("a.csv", "1,2,3\n1,\xff\xc3,\xc3\xa9\n"), "'\\xff\\xc3'", "");
+  assert_refused(file_with("a.csv", "1,2,3\n1,\xc2\x9b" "31m\xc0\x80\xed\xa0\x80\xc3\xa9,3\n"), "'\\xc2\\x9b31m\\xc0\\x80\\xed\\xa0\\x80\xc3\xa9'", "");
+  assert_refused(file_with("a.csv", "1,2,3\n1,aaaaaaaaaabbbbbbbbbbccccccccccddddddddd\xc3\xa9,3\n"), "ccddddddddd',", "");
+  assert_refused(file_with("a.xyz", "\x1b]0\a\n\n"), ":1: '\\x1b]0\\x07' is not", "");
+  assert_refused(file_with("a.pqr", "ATOM 1 N MET 1 1.0 \x1b[1m 3 4 5\n"), "the y, '\\x1b[1m',", "");
 }
 
 static void values_that_are_not_finite_are_named_with_their_line(void **state) {
@@ -147,6 +159,7 @@ static void malformed_npy_is_refused_with_its_byte_or_entry(void **state) {
   assert_refused(npy(1, "{'descr': '>f8', 'fortran_order': False, 'shape': (2, 3)}    \n", v, sizeof v), "is '>f8'; expected", "");
   assert_refused(npy(1, "{'descr': [('x', '<f8'), ('y', '<f8')], 'fortran_order': False, 'shape': (2,)}", v, sizeof v), "is [('x', '<f8'), ('y', '<f8')]; expected", "");
   assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3, 4), }     \n", v, sizeof v), "is (2, 3, 4); expected", "");
+  assert_refused(npy(1, "{'descr': '\x1b[1m', 'fortran_order': False, 'shape': (2, 3)}", v, sizeof v), "is '\\x1b[1m'; expected", "");
   assert_refused(npy(1, "{'fortran_order': False, 'shape': (2, 3)}", v, sizeof v), "descr in its header is missing", "");
   assert_refused(npy(1, "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3)}", v, sizeof v), "descr", "float64");
   assert_refused(npy(1, "{'descr': '<f8', 'fortran_order': Maybe, 'shape': (2, 3)}", v, sizeof v), "fortran_order", "Maybe");
@@ -241,6 +254,13 @@ static void a_locale_with_decimal_commas_changes_nothing(void **state) {
   char text[32];
   assert_int_equal(fmm_format_number(text, -4.5), 4);
   assert_string_equal(text, "-4.5");
+  fmm_trace trace = {0};
+  char *json = NULL;
+  size_t length;
+  fmm_trace_add(&trace, "cpu", "up", 1.0, 1.5);
+  assert_ok(fmm_trace_json(&trace, &json, &length));
+  assert_non_null(strstr(json, "\"ts\": 0.000, \"dur\": 500000.000}"));
+  FMM_FREE(&json);
   assert_reads(file_with("a.csv", "1,2,3,0.5\n-4.5,0.0050000000000000000000,6e10,-0.25\n"), 2, 1, two_points, two_densities);
   leave_comma_locale();
 }
@@ -265,6 +285,7 @@ static void failing_allocations_and_reads_leak_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(csv_reads_every_separator_header_and_line_end),
                                      cmocka_unit_test(malformed_csv_is_refused_with_its_line),
+                                     cmocka_unit_test(bytes_that_are_no_text_are_quoted_by_their_numbers),
                                      cmocka_unit_test(values_that_are_not_finite_are_named_with_their_line),
                                      cmocka_unit_test(xyz_reads_symbols_densities_and_point_clouds),
                                      cmocka_unit_test(malformed_xyz_is_refused_with_its_line),

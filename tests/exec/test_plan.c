@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -161,7 +162,48 @@ static void a_plan_without_points_has_no_timeline(void **state) {
   assert_int_equal(fmm_plan_write_trace(plan, "timeline-of-nothing.json"), FMM_ERR_ARGUMENT);
   assert_non_null(strstr(fmm_last_error(), "call fmm_plan_set_points first"));
   assert_int_not_equal(access("timeline-of-nothing.json", F_OK), 0);
+  assert_int_equal(fmm_plan_write_trace(plan, ""), FMM_ERR_ARGUMENT);
+  assert_non_null(strstr(fmm_last_error(), "the file name is empty"));
   fmm_plan_destroy(&plan);
+}
+
+/* A plan's whole life in the calling thread: a kernel in double, and in single. */
+static void *live(void *kernel) {
+  static double density[3 * N], p[3 * N];
+  fmm_status status = FMM_OK;
+  for (int i = 0; i < 3 * N; i++) density[i] = 1;
+  for (int digits = 3; digits <= 9 && status == FMM_OK; digits += 6) {
+    fmm_options o = defaults(pow(10, -digits));
+    fmm_plan *plan = NULL;
+    o.kernel = kernel, o.threads = 1, o.leaf_size = 30;
+    status = fmm_plan_create(&plan, &o);
+    if (status == FMM_OK) status = fmm_plan_set_points(plan, 3000, points, NULL, 0, NULL);
+    if (status == FMM_OK) status = fmm_plan_execute(plan, density, p, NULL);
+    fmm_plan_destroy(&plan);
+  }
+  return status == FMM_OK ? kernel : NULL;
+}
+
+#ifdef __SANITIZE_ADDRESS__
+enum { STACK = 8 << 20 }; /* which its frames need */
+#else
+enum { STACK = 512 << 10 };
+#endif
+
+static void a_thread_with_half_a_megabyte_of_stack_may_own_a_plan(void **state) {
+  fill(0, 1, 0);
+  for (int i = 0; i < 2; i++) {
+    char kernel[2][8] = {"laplace", "stokes"};
+    void *result = NULL;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, STACK), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, live, kernel[i]), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, kernel[i]);
+    pthread_attr_destroy(&attributes);
+  }
 }
 
 static void direct_sums_refuse_what_an_execution_refuses(void **state) {
@@ -433,7 +475,7 @@ int main(void) {
       cmocka_unit_test(tiny_numbers_of_points_are_exact), cmocka_unit_test(no_sources_gives_zero_at_every_target),
       cmocka_unit_test(degenerate_shapes_keep_the_tolerance), cmocka_unit_test(extreme_coordinates_keep_the_tolerance), cmocka_unit_test(units_that_double_precision_cannot_hold_are_refused_with_the_points), cmocka_unit_test(extreme_units_keep_the_tolerance_of_kernels_with_a_length),
       cmocka_unit_test(targets_far_outside_the_sources_keep_the_tolerance), cmocka_unit_test(zero_densities_give_zero),
-      cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(a_plan_without_points_has_no_timeline), cmocka_unit_test(direct_sums_refuse_what_an_execution_refuses), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
+      cmocka_unit_test(not_finite_input_names_the_row_and_leaves_all_untouched), cmocka_unit_test(a_plan_without_points_has_no_timeline), cmocka_unit_test(a_thread_with_half_a_megabyte_of_stack_may_own_a_plan), cmocka_unit_test(direct_sums_refuse_what_an_execution_refuses), cmocka_unit_test(results_beyond_double_precision_are_an_error_and_leave_all_untouched),
       cmocka_unit_test(lattices_and_even_lines_keep_the_tolerance), cmocka_unit_test(one_charge_at_a_corner_keeps_the_tolerance), cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads), cmocka_unit_test(the_prediction_is_for_the_threads_that_are_taken),
       cmocka_unit_test(several_columns_give_the_same_as_one_by_one), cmocka_unit_test(every_failing_allocation_is_an_error_without_a_leak),
       cmocka_unit_test(no_order_is_sought_without_a_far_field), cmocka_unit_test(no_order_is_sought_where_pairs_are_few), cmocka_unit_test(execute_allocates_nothing), cmocka_unit_test(impossible_numbers_of_points_are_refused_before_any_is_read),

@@ -31,6 +31,14 @@ static inline void write_text(const char *name, const char *text) {
   assert_int_equal(fclose(file), 0);
 }
 
+/* One row of so many zeros. */
+static inline void write_zeros(const char *name, int columns) {
+  FILE *file = fopen(name, "wb");
+  assert_non_null(file);
+  for (int i = 0; i < columns; i++) fputs(i ? ",0" : "0", file);
+  assert_int_equal(fclose(file), 0);
+}
+
 /* Runs "BEFORE COMMAND ARGUMENTS" by the shell in the directory; fills exit_code, out, err. */
 static inline void run_after(const char *before, const char *arguments) {
   char line[2048];

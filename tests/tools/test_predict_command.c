@@ -173,6 +173,8 @@ static void impossible_requests_are_refused(void **state) {
   assert_refused(2, "", "--generate uniform --points 10 --targets t.npy", "--targets", "t.npy");
   assert_refused(3, "", "absent.npy", "absent.npy", "");
   assert_refused(2, "", "--generate uniform --points 10 --plot picture.png", "picture.png", ".svg");
+  write_zeros("wide.csv", 200000);
+  assert_refused(3, "timeout 10", "--generate uniform --points 1 --densities wide.csv", "wide.csv: 200000 density columns", "at most 1024");
   write_text("p.csv", "0,0,0\n");
   assert_int_equal(symlink("p.csv", "linked.svg"), 0);
   assert_refused(2, "", "p.csv --plot linked.svg", "--plot 'linked.svg'", "'p.csv'");

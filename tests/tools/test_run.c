@@ -175,6 +175,20 @@ static void input_errors_end_with_3(void **state) {
   assert_refused(3, "", ". ", "suffix", ".pqr");
 }
 
+/* 2,000,000 columns within seconds: nothing is made of them before they are counted. */
+static void too_many_density_columns_are_refused_at_once(void **state) {
+  write_zeros("most.csv", 3 + 1024);
+  run_well("most.csv -q");
+  write_zeros("wide.csv", 3 + 1025);
+  assert_refused(3, "", "wide.csv", "wide.csv: 1025 density columns", "at most 1024");
+  run_well("wide.csv --densities unit -q");
+  write_zeros("p.csv", 3);
+  write_zeros("wide.csv", 3 * 1025);
+  assert_refused(3, "", "p.csv --densities wide.csv --kernel stokes", "wide.csv: 3075 density columns", "at most 3072");
+  write_zeros("wide.csv", 2000000);
+  assert_refused(3, "timeout 20", "wide.csv", "wide.csv: 1999997 density columns", "at most 1024");
+}
+
 static void profile_errors_end_with_4(void **state) {
   write_text("damaged.json", "{\"schema\": 1, ");
   assert_refused(4, "", "--generate uniform --points 10 --profile damaged.json", "damaged.json", "");
@@ -360,6 +374,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(columns_kernels_and_parameters_reach_the_library),
                                      cmocka_unit_test(usage_errors_end_with_2),
                                      cmocka_unit_test(input_errors_end_with_3),
+                                     cmocka_unit_test(too_many_density_columns_are_refused_at_once),
                                      cmocka_unit_test(profile_errors_end_with_4),
                                      cmocka_unit_test(a_profile_of_another_machine_ends_with_4),
                                      cmocka_unit_test(a_gpu_schedule_without_a_gpu_ends_with_5),
