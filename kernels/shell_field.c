@@ -68,13 +68,10 @@ static void fill_check(const fmm_operators *o, double half_width, field what, in
   }
 }
 
-/* panels += column times row, n long, of which most is zero where there is parity; the panels' columns are those from `first` on. */
-static void add_outer(fmm_panels *panels, int first, const double *column, const double *row, int n) {
-  int begin = 0, end = n;
-  while (begin < end && row[begin] == 0) begin++;
-  while (begin < end && row[end - 1] == 0) end--;
-  for (int i = 0; i < panels->rows; i++)
-    for (int j = begin; j < end; j++) panels->data[((int64_t)(i / FMM_PANEL_ROWS) * panels->columns + j - first) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS] += column[i] * row[j];
+/* panels += column times row, which begins with the panels' first column; of it most is zero where there is parity. */
+static void add_outer(fmm_panels *panels, const double *column, const double *row) {
+  for (int j = 0; j < panels->columns; j++)
+    for (int i = 0; row[j] != 0 && i < panels->rows; i++) panels->data[((int64_t)(i / FMM_PANEL_ROWS) * panels->columns + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS] += column[i] * row[j];
 }
 
 /* Natural values as those that, spread over the orbits, are they. */
@@ -93,7 +90,7 @@ static void correct_l2l(const fmm_operators *o, fmm_level_operators *set, field 
     fmm_apply_l2l(o, set, octant, e, made, scratch);
     for (int i = 0; i < n; i++) wanted[i] -= made[i];
     unspread(o, wanted, made);
-    for (int chi = 0; chi < blocks; chi++) add_outer(&set->l2l[blocks == 1 ? octant : chi], 0, made + o->parity.begin[chi], row, n);
+    for (int chi = 0; chi < blocks; chi++) add_outer(&set->l2l[blocks == 1 ? octant : chi], made + o->parity.begin[chi], row);
   }
 }
 
@@ -106,7 +103,7 @@ static void correct_second(const fmm_operators *o, fmm_level_operators *set, int
   unspread(o, natural, regrouped);
   for (int i = 0; i < o->n; i++) regrouped[i] = -regrouped[i];
   for (int chi = 0; chi < o->parity.n_blocks; chi++)
-    if (o->parity.begin[chi] <= begin && begin < o->parity.begin[chi + 1]) add_outer(&set->down_second[chi], begin, regrouped + begin, row, o->n);
+    if (o->parity.begin[chi] <= begin && begin < o->parity.begin[chi + 1]) add_outer(&set->down_second[chi], regrouped + begin, row + begin);
 }
 
 static double dot(int n, const double *a, const double *b) {

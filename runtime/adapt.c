@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "arithmetic.h"
 #include "plan.h"
 
 static void refit(fmm_machine *machine, const fmm_setup *s) {
@@ -14,6 +15,7 @@ static void refit(fmm_machine *machine, const fmm_setup *s) {
 }
 
 fmm_status fmm_plan_adapt(fmm_plan *plan, int *changed) {
+  FMM_OWN_ARITHMETIC();
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_adapt: plan is NULL");
   fmm_setup *old = plan->setup, *fresh = NULL;
   if (!old) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_adapt: this plan has no points; call fmm_plan_set_points first");

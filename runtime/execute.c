@@ -2,6 +2,7 @@
  * caller's arrays are written only when all that is computed has succeeded. Allocates nothing. */
 #include <string.h>
 
+#include "arithmetic.h"
 #include "column_units.h"
 #include "plan.h"
 
@@ -23,7 +24,7 @@ static fmm_status from_device(fmm_plan *plan, fmm_call *call) {
   fmm_setup *s = plan->setup;
   if (!s->host_density) return FMM_OK;
   size_t bytes = sizeof(double) * (size_t)s->tree.sources.n_input * (size_t)s->n_density_planes;
-  FMM_TRY(fmm_gpu_copy_now(s->host_density, call->densities, bytes, plan->options.cuda_stream));
+  FMM_TRY(fmm_gpu_copy_now(plan->options.gpu_device, s->host_density, call->densities, bytes, plan->options.cuda_stream));
   call->densities = s->host_density;
   call->densities_space = FMM_MEMORY_HOST;
   return FMM_OK;
@@ -34,8 +35,8 @@ static fmm_status deliver(fmm_plan *plan, const fmm_call *call) {
   if (call->results_space == FMM_MEMORY_HOST) return scatter(plan, call->potential, call->gradient);
   size_t bytes = sizeof(double) * (size_t)s->tree.targets.n_input * (size_t)(s->state.pair->info->outputs * s->state.n_columns);
   FMM_TRY(scatter(plan, s->host_potential, call->gradient ? s->host_gradient : NULL));
-  FMM_TRY(fmm_gpu_copy_now(call->potential, s->host_potential, bytes, plan->options.cuda_stream));
-  return call->gradient ? fmm_gpu_copy_now(call->gradient, s->host_gradient, 3 * bytes, plan->options.cuda_stream) : FMM_OK;
+  FMM_TRY(fmm_gpu_copy_now(plan->options.gpu_device, call->potential, s->host_potential, bytes, plan->options.cuda_stream));
+  return call->gradient ? fmm_gpu_copy_now(plan->options.gpu_device, call->gradient, s->host_gradient, 3 * bytes, plan->options.cuda_stream) : FMM_OK;
 }
 
 static fmm_status evaluate(fmm_plan *plan, fmm_call *call) {
@@ -59,6 +60,7 @@ static fmm_status evaluate(fmm_plan *plan, fmm_call *call) {
 }
 
 fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *potential, double *gradient) {
+  FMM_OWN_ARITHMETIC();
   FMM_TRY(fmm_call_check_plan(plan, "fmm_plan_execute"));
   FMM_TRY(fmm_call_check_arrays(plan, plan->setup->tree.targets.n_input, densities, potential, gradient));
   fmm_call call = {densities, potential, gradient, plan->options.densities_space, plan->options.results_space, 0};

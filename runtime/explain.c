@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "arithmetic.h"
 #include "plan.h"
 
 typedef struct text { char *buffer; size_t capacity, used; } text;
@@ -43,6 +44,7 @@ static void say_schedules(text *t, const fmm_setup *s) {
 }
 
 fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity, size_t *needed) {
+  FMM_OWN_ARITHMETIC();
   if (!plan || (!buffer && capacity)) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_explain: %s is NULL", plan ? "buffer" : "plan");
   if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "this plan has no points; call fmm_plan_set_points first");
   const fmm_setup *s = plan->setup;

@@ -107,8 +107,8 @@ void fmm_gpu_unregister(void *host);
 /* Plain device memory, for tests. */
 fmm_status fmm_gpu_allocate(void **d_pointer, size_t bytes);
 void fmm_gpu_free(void *d_pointer);
-/* Copies between any of host and device memory, ordered after what is in the caller's stream; complete on return. */
-fmm_status fmm_gpu_copy_now(void *to, const void *from, size_t bytes, void *stream);
+/* Copies between any of host and device memory, ordered after what is in the caller's stream of that device (NULL: its default one); complete on return. */
+fmm_status fmm_gpu_copy_now(int device, void *to, const void *from, size_t bytes, void *stream);
 
 /* Measured rates of the device, for calibration; sms as in the request. Each takes tens of milliseconds. */
 typedef enum fmm_gpu_rate {

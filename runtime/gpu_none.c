@@ -33,7 +33,7 @@ fmm_status fmm_gpu_register(void *host, size_t bytes) { return none(); }
 void fmm_gpu_unregister(void *host) {}
 fmm_status fmm_gpu_allocate(void **d_pointer, size_t bytes) { return none(); }
 void fmm_gpu_free(void *d_pointer) {}
-fmm_status fmm_gpu_copy_now(void *to, const void *from, size_t bytes, void *stream) { return none(); }
+fmm_status fmm_gpu_copy_now(int device, void *to, const void *from, size_t bytes, void *stream) { return none(); }
 fmm_status fmm_gpu_measure(int device, int sms, fmm_gpu_rate rate, double *value) { return none(); }
 void fmm_gpu_fail_at(int64_t nth) {}
 int64_t fmm_gpu_call_count(void) { return 0; }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "arithmetic.h"
 #include "kernels/pair/pair_sums.h"
 #include "plan.h"
 #include "sampled_error.h"
@@ -107,6 +108,7 @@ static fmm_status tighten(fmm_plan *plan, double factor) {
 }
 
 fmm_status fmm_plan_keep_tolerance(fmm_plan *plan, const double *densities, const double *potential, const double *gradient, double *error, int *changed) {
+  FMM_OWN_ARITHMETIC();
   double e, goal = INFINITY;
   FMM_TRY(fmm_call_check_plan(plan, "fmm_plan_keep_tolerance"));
   FMM_TRY(fmm_call_check_arrays(plan, plan->setup->tree.targets.n_input, densities, potential, gradient));

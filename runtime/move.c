@@ -1,6 +1,7 @@
 /* Points that move: the steps of a simulation, whose points are alike. What is chosen by estimates of many trees is kept while it serves, and the memory of the points before is used again. */
 #include <math.h>
 
+#include "arithmetic.h"
 #include "plan.h"
 #include "points.h"
 
@@ -43,6 +44,7 @@ static fmm_status move(fmm_plan *plan, fmm_point_rows *points, double begin) {
 
 fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                                 const double *targets) {
+  FMM_OWN_ARITHMETIC();
   const double begin = fmm_now_s();
   fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}}};
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_move_points: plan is NULL");

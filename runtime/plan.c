@@ -1,4 +1,5 @@
 /* Life cycle of a plan: create, set points, inform, destroy. Execution is in execute.c, the making of a setup in setup.c. */
+#include "arithmetic.h"
 #include "plan.h"
 
 #include <string.h>
@@ -49,6 +50,7 @@ static fmm_status fill_plan(fmm_plan *plan, const fmm_options *options, const fm
 fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options) { return fmm_plan_create_with(plan, options, NULL); }
 
 fmm_status fmm_plan_create_with(fmm_plan **plan, const fmm_options *options, const fmm_machine *machine) {
+  FMM_OWN_ARITHMETIC();
   fmm_plan *p = NULL;
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_create: plan is NULL");
   FMM_TRY(FMM_ALLOCATE_ZERO(&p, 1, "the plan"));
@@ -109,6 +111,7 @@ fmm_status fmm_plan_replace_points(fmm_plan *plan, const fmm_point_rows *points,
 
 fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                                const double *targets) {
+  FMM_OWN_ARITHMETIC();
   const double begin = fmm_now_s();
   fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}}};
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
@@ -140,6 +143,7 @@ fmm_status fmm_plan_get_info(const fmm_plan *plan, fmm_plan_info *info) {
 }
 
 fmm_status fmm_plan_write_trace(const fmm_plan *plan, const char *path) {
+  FMM_OWN_ARITHMETIC();
   if (!plan || !path) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_write_trace: %s is NULL", plan ? "path" : "plan");
   if (!*path) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_write_trace: the file name is empty; give one");
   if (!plan->setup) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_write_trace: this plan has no points; call fmm_plan_set_points first");

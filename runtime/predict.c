@@ -1,4 +1,5 @@
 /* Predictions without a plan; see predict.h. Order and precision follow the rules of setup.c, so that a plan of the same case decides alike. */
+#include "arithmetic.h"
 #include "runtime/predict.h"
 
 #include <math.h>
@@ -97,6 +98,7 @@ static fmm_status check_arguments(const char *distribution, const fmm_prediction
 }
 
 fmm_status fmm_predict(const fmm_options *options, const char *distribution, int64_t n_points, fmm_prediction *prediction) {
+  FMM_OWN_ARITHMETIC();
   fmm_options o;
   fmm_machine machine;
   fmm_predicted p;

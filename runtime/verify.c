@@ -1,4 +1,5 @@
 /* fmm_plan_direct: the reference sums of a plan's own points and options at chosen target rows (see direct.h). */
+#include "arithmetic.h"
 #include "direct.h"
 #include "plan.h"
 
@@ -31,6 +32,7 @@ static void deliver(const fmm_setup *s, int64_t n, const double *values, double 
 }
 
 fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities, int64_t n_rows, const int64_t *rows, double *potential, double *gradient) {
+  FMM_OWN_ARITHMETIC();
   FMM_TRY(fmm_call_check_plan(plan, "fmm_plan_direct"));
   const fmm_setup *s = plan->setup;
   const fmm_tree *t = &s->tree;

@@ -78,8 +78,9 @@ extern "C" fmm_status fmm_gpu_register(void *host, size_t bytes) {
 extern "C" void fmm_gpu_unregister(void *host) {
   if (host && cudaHostUnregister(host) != cudaSuccess) cudaGetLastError();
 }
-extern "C" fmm_status fmm_gpu_copy_now(void *to, const void *from, size_t bytes, void *stream) {
+extern "C" fmm_status fmm_gpu_copy_now(int device, void *to, const void *from, size_t bytes, void *stream) {
   if (!bytes) return FMM_OK;
+  fmm_cuda_on_device on(device);
   CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
   return CUDA_CHECKED(cudaStreamSynchronize((cudaStream_t)stream));
 }

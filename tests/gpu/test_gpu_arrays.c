@@ -18,7 +18,7 @@ static void arrays_on_the_device_give_the_same_bits(void **context) {
   void *d_densities, *d_potential;
   assert_ok(fmm_gpu_allocate(&d_densities, bytes));
   assert_ok(fmm_gpu_allocate(&d_potential, bytes));
-  assert_ok(fmm_gpu_copy_now(d_densities, p.densities, bytes, NULL));
+  assert_ok(fmm_gpu_copy_now(0, d_densities, p.densities, bytes, NULL));
   for (int i = 0; i < N_SCHEDULES; i++) {
     plan_for(&p, schedules[i]);
     execute(&p);
@@ -27,7 +27,7 @@ static void arrays_on_the_device_give_the_same_bits(void **context) {
     plan_for(&p, schedules[i]);
     assert_ok(fmm_plan_execute(p.plan, d_densities, d_potential, NULL));
     p.options.densities_space = p.options.results_space = FMM_MEMORY_HOST;
-    assert_ok(fmm_gpu_copy_now(p.potential, d_potential, bytes, NULL));
+    assert_ok(fmm_gpu_copy_now(0, p.potential, d_potential, bytes, NULL));
     if (memcmp(before, p.potential, bytes)) fail_msg("schedule %d: device arrays give other bits", (int)schedules[i]);
   }
   fmm_gpu_free(d_densities);
@@ -75,11 +75,11 @@ static void device_arrays_are_ordered_with_the_caller_s_stream(void **context) {
       void *stream = by_default ? NULL : own;
       p.options.densities_space = p.options.results_space = FMM_MEMORY_DEVICE, p.options.cuda_stream = stream;
       plan_for(&p, schedules[i]);
-      assert_ok(fmm_gpu_copy_now(d_densities, zeros, bytes, NULL));
+      assert_ok(fmm_gpu_copy_now(0, d_densities, zeros, bytes, NULL));
       assert_int_equal(d.call(stream, wait_a_while, NULL), 0);
       assert_int_equal(d.send(d_densities, p.densities, bytes, stream), 0);
       assert_ok(fmm_plan_execute(p.plan, d_densities, d_potential, NULL));
-      assert_ok(fmm_gpu_copy_now(p.potential, d_potential, bytes, NULL));
+      assert_ok(fmm_gpu_copy_now(0, p.potential, d_potential, bytes, NULL));
       if (memcmp(before, p.potential, bytes)) fail_msg("schedule %d, %s stream: densities are read before they are written", (int)schedules[i], stream ? "own" : "default");
       p.options.densities_space = FMM_MEMORY_HOST;
       plan_for(&p, schedules[i]);
@@ -190,12 +190,12 @@ static void values_that_are_not_finite_are_refused_by_row(void **context) {
         if (fault == 1) p.densities[BAD] = NAN, p.densities[BAD + 500] = INFINITY;
         double *densities = p.densities, *potential = p.potential, *gradient = p.gradient;
         if (on_device) {
-          assert_ok(fmm_gpu_copy_now(d_densities, p.densities, bytes, NULL));
-          assert_ok(fmm_gpu_copy_now(d_potential, p.potential, bytes, NULL));
+          assert_ok(fmm_gpu_copy_now(0, d_densities, p.densities, bytes, NULL));
+          assert_ok(fmm_gpu_copy_now(0, d_potential, p.potential, bytes, NULL));
           densities = d_densities, potential = d_potential, gradient = d_gradient;
         }
         fmm_status status = fmm_plan_execute(p.plan, densities, potential, gradient);
-        if (on_device) assert_ok(fmm_gpu_copy_now(p.potential, d_potential, bytes, NULL));
+        if (on_device) assert_ok(fmm_gpu_copy_now(0, p.potential, d_potential, bytes, NULL));
         assert_int_equal(status, fault ? FMM_ERR_INPUT : FMM_OK);
         if (fault && !strstr(fmm_last_error(), fault == 1 ? "density row 1234 " : "target row ")) fail_msg("schedule %d: %s", (int)schedules[i], fmm_last_error());
         for (int k = 0; k < N; k++) assert_true(fault ? p.potential[k] == 7 : isfinite(p.potential[k]) && p.potential[k] != 7);
@@ -242,7 +242,7 @@ static void large_arrays_wherever_they_lie_give_the_same_bits(void **context) {
     assert_ok(fmm_gpu_allocate(&d_densities, bytes));
     assert_ok(fmm_gpu_allocate(&d_potential, bytes));
     assert_ok(fmm_gpu_allocate(&d_gradient, 3 * bytes));
-    assert_ok(fmm_gpu_copy_now(d_densities, p.densities, bytes, NULL));
+    assert_ok(fmm_gpu_copy_now(0, d_densities, p.densities, bytes, NULL));
     for (int space = 0; space < 4; space++) {
       const int from_device = space & 1, to_device = space >> 1;
       p.options.densities_space = from_device ? FMM_MEMORY_DEVICE : FMM_MEMORY_HOST, p.options.results_space = to_device ? FMM_MEMORY_DEVICE : FMM_MEMORY_HOST;
@@ -250,14 +250,14 @@ static void large_arrays_wherever_they_lie_give_the_same_bits(void **context) {
       for (int run = 0; run < 3; run++) {
         mark_results(&p);
         if (to_device) {
-          assert_ok(fmm_gpu_copy_now(d_potential, p.potential, bytes, NULL));
-          assert_ok(fmm_gpu_copy_now(d_gradient, p.gradient, 3 * bytes, NULL));
+          assert_ok(fmm_gpu_copy_now(0, d_potential, p.potential, bytes, NULL));
+          assert_ok(fmm_gpu_copy_now(0, d_gradient, p.gradient, 3 * bytes, NULL));
         }
         double *const slope = to_device ? d_gradient : p.gradient;
         assert_ok(fmm_plan_execute(p.plan, from_device ? d_densities : p.densities, to_device ? d_potential : p.potential, gradient ? slope : NULL));
         if (to_device) { /* what is written last first */
-          assert_ok(fmm_gpu_copy_now(p.gradient, d_gradient, 3 * bytes, NULL));
-          assert_ok(fmm_gpu_copy_now(p.potential, d_potential, bytes, NULL));
+          assert_ok(fmm_gpu_copy_now(0, p.gradient, d_gradient, 3 * bytes, NULL));
+          assert_ok(fmm_gpu_copy_now(0, p.potential, d_potential, bytes, NULL));
         }
         if (!is_same(right, p.potential, p.n) || (gradient && !is_same(right + p.n, p.gradient, 3 * p.n)))
           fail_msg("%d points, densities %d, results %d on the device: other bits", p.n, from_device, to_device);
@@ -313,7 +313,7 @@ static void fail_every_call_on_device(problem *p, fmm_schedule_kind schedule, co
   assert_ok(fmm_gpu_allocate(&d_densities, bytes));
   assert_ok(fmm_gpu_allocate(&d_potential, bytes));
   assert_ok(fmm_gpu_allocate(&d_gradient, 3 * bytes));
-  assert_ok(fmm_gpu_copy_now(d_densities, p->densities, bytes, NULL));
+  assert_ok(fmm_gpu_copy_now(0, d_densities, p->densities, bytes, NULL));
   p->options.densities_space = p->options.results_space = FMM_MEMORY_DEVICE;
   plan_for(p, schedule);
   int64_t first = fmm_gpu_call_count();
@@ -324,8 +324,8 @@ static void fail_every_call_on_device(problem *p, fmm_schedule_kind schedule, co
     assert_int_equal(fmm_plan_execute(p->plan, d_densities, d_potential, d_gradient), FMM_ERR_DEVICE);
     fmm_gpu_fail_at(0);
     assert_ok(fmm_plan_execute(p->plan, d_densities, d_potential, d_gradient));
-    assert_ok(fmm_gpu_copy_now(p->potential, d_potential, bytes, NULL));
-    assert_ok(fmm_gpu_copy_now(p->gradient, d_gradient, 3 * bytes, NULL));
+    assert_ok(fmm_gpu_copy_now(0, p->potential, d_potential, bytes, NULL));
+    assert_ok(fmm_gpu_copy_now(0, p->gradient, d_gradient, 3 * bytes, NULL));
     if (!results_are(p, right)) fail_msg("arrays on the device, schedule %d: wrong after call %d of %d failed", (int)schedule, (int)nth, (int)calls);
   }
   p->options.densities_space = p->options.results_space = FMM_MEMORY_HOST;
