@@ -6,6 +6,9 @@
 #include "points.h"
 #include "team_loop.h"
 
+/* Along an axis along which points have less than a 64th of the root's side (sheets, lines) it begins a third of the side before them: on every level such points are a third, or two, of their box from its
+ * end, where expansions are better than at an end, at which all would lie. */
+enum { thin = 64 };
 enum { side_bits = 28, corner_bits = 48 }; /* root side: multiple of 2^-28, corner: of 2^-48, relative to the extent's power of two;
                                              with 22 bits of box index a centre then fits the 53 bits of a double */
 
@@ -95,7 +98,10 @@ void fmm_frame_place(fmm_frame *f, const fmm_bounds *b, double root_scale) {
     f->side = (ceil(extent * root_scale / side_quantum) + 1) * side_quantum;
   }
   double corner_quantum = ldexp(1, ilogb(f->side) - corner_bits);
-  for (int a = 0; a < 3; a++) f->lo[a] = floor(lo[a] * f->scale / corner_quantum) * corner_quantum;
+  for (int a = 0; a < 3; a++) {
+    const double extent = hi[a] * f->scale - lo[a] * f->scale, before = extent < f->side / thin ? f->side / 3 : 0;
+    f->lo[a] = floor((lo[a] * f->scale - before) / corner_quantum) * corner_quantum;
+  }
   f->cells_per_unit = ldexp(1, FMM_KEY_LEVEL) / f->side;
 }
 
