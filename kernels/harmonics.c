@@ -34,6 +34,7 @@ static void fill_tables(fmm_harmonics *h) {
       h->weight[k] = (double)(ratio * lead(l, m) * lead(l, m));
       h->step[k] = l > m ? ((l - 1.) * (l - 1) - m * m) / ((2. * l - 1) * (2. * l - 3)) : 0;
       h->single_step[k] = (float)h->step[k];
+      h->unit[k] = (double)unit(l, m);
     }
 }
 
@@ -90,6 +91,7 @@ fmm_status fmm_harmonics_create(fmm_harmonics *h, int degree) {
   FMM_CHECK(FMM_ALLOCATE(&h->row[1], 2 * n * FMM_HARMONIC_OUTPUTS, "places of harmonics"));
   FMM_CHECK(FMM_ALLOCATE_ZERO(&h->step, n + 1, "steps of harmonics"));
   FMM_CHECK(FMM_ALLOCATE(&h->weight, n, "weights of harmonics"));
+  FMM_CHECK(FMM_ALLOCATE(&h->unit, n, "units of harmonics"));
   FMM_CHECK(FMM_ALLOCATE_ZERO(&h->single_step, n + 1, "steps of harmonics"));
   FMM_CHECK(FMM_ALLOCATE(&h->slope, 5 * h->n_terms, "derivatives of harmonics"));
   fill_tables(h);
@@ -105,6 +107,7 @@ void fmm_harmonics_free(fmm_harmonics *h) {
   for (int i = 0; i < 2; i++) FMM_FREE(&h->row[i]);
   FMM_FREE(&h->step);
   FMM_FREE(&h->weight);
+  FMM_FREE(&h->unit);
   FMM_FREE(&h->single_step);
   FMM_FREE(&h->slope);
   *h = (fmm_harmonics){0};

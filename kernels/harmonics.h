@@ -26,8 +26,9 @@ static inline int fmm_has_harmonics(const fmm_pair_info *pair) { return pair->ha
  * corner of a box and its parents that others face, the worst place (orders 2 to 20, all else alike): potentials and gradients then err by at most 1.1 times as much as by surfaces; of random charges by 1.02. A lone charge at a
  * corner that faces outward, where surfaces err a hundred times less, errs by up to 4.6 times as much as by them (orders 3, 5 and 6; 1.4 and 1.6 at 4 and 7), and so do clusters there, up to 17 times seen at order 5: by what
  * the other corners err by. */
+#define FMM_HARMONIC_DEGREES_MORE {0, 0, 1, 1, 2, 2, 3, 4, 5, 4, 7, 8, 8, 10, 12, 13, 13, 12, 13, 12, 10} /* by order */
 static inline int fmm_harmonic_degree(int order) {
-  static const unsigned char more[FMM_MAX_ORDER + 1] = {0, 0, 1, 1, 2, 2, 3, 4, 5, 4, 7, 8, 8, 10, 12, 13, 13, 12, 13, 12, 10};
+  static const unsigned char more[FMM_MAX_ORDER + 1] = FMM_HARMONIC_DEGREES_MORE;
   return 2 * (order - 1) + more[order];
 }
 enum { FMM_MOST_DEGREE = 48, FMM_MOST_HARMONICS = (FMM_MOST_DEGREE + 1) * (FMM_MOST_DEGREE + 2) }; /* of any order; cosines and sines */
@@ -47,7 +48,7 @@ typedef struct fmm_harmonics {
   int32_t *place;                 /* 2 n_pairs; -1: the sine of m = 0 */
   int32_t *row[2];                /* places of values where lanes hold many boxes: of one set of terms [2 n_pairs], of a set for each output [2 n_pairs][FMM_HARMONIC_OUTPUTS], output o's from o n_terms on;
                                    * what is in no place is in row FMM_HARMONIC_OUTPUTS n_terms */
-  double *weight, *step;          /* n_pairs; step and single_step one more, which is read and not used */
+  double *weight, *step, *unit;   /* n_pairs; step and single_step one more, which is read and not used; unit: of the harmonic in one whose derivatives are others, or halves of them (harmonics.c) */
   float *single_step;
   int n_slopes;
   fmm_harmonic_slope *slope;

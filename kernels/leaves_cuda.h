@@ -1,5 +1,5 @@
-/* What the leaves of kernels/up/up_leaves_cuda.cu and kernels/down/down_leaves_cuda.cu have in common: sums between points and surfaces and products by parity blocks in one launch, for the kernel 1/r in
- * double, upward up to order FMM_LEAVES_MOST_ORDER: above, a multiprocessor holds two of their thread blocks, too few for one to sum while another waits, where sums of their own leave room for more. */
+/* What the leaves of kernels/up/up_leaves_cuda.cu and kernels/down/down_leaves_cuda.cu have in common: points' part and products by parity blocks in one launch, for the kernel 1/r in double,
+ * upward up to order FMM_LEAVES_MOST_ORDER: above, a multiprocessor holds two of their thread blocks, too few for one to sum while another waits, where sums of their own leave room for more. */
 #ifndef FMM_LEAVES_CUDA_H
 #define FMM_LEAVES_CUDA_H
 #include "kernels/parity_product_cuda.h"

@@ -1,10 +1,13 @@
-/* Work of up and down in the form of the GPU: by surfaces, whatever the pair: pairs and bytes as on the CPU without harmonics, and products
+/* Work of up and down in the form of the GPU: by surfaces, but for potentials of many leaves: pairs and bytes as on the CPU without harmonics, and products
  *   by parity blocks (kernels/parity_cuda.cu), all padded to one length: two factors a leaf, and at a box with children one and translations that are as much as eight;
  *   or dense (kernels/product_cuda.cu):
  *     up:   two products a leaf, eight translations and one product a box with children
  *     down: a translation and a product a box, children of one octant together and their number rounded up to the 64 of a tile; one more a leaf. The first
  *           level has no translation. */
+#include "kernels/harmonics.h"
 #include "kernels/level_cost.h"
+#include "kernels/pair/pair_both.h"
+#include "kernels/pair/pair_tiles.h"
 
 /* Multiply-adds of one operator, twice. */
 static double product_flops(const fmm_count_case *what) {
@@ -43,11 +46,23 @@ static double dense_down_products(const fmm_tree *tree, int level) {
   return (double)((level > FMM_FIRST_FAR_LEVEL ? 2 : 1) * columns + leaves);
 }
 
+/* Potentials of many leaves go by solid harmonics (kernels/down/down_leaves_cuda.cu; gradients in single too, which is not counted): of a pair with a point of the surface so much. */
+static double harmonics_share(const fmm_tree *tree, const fmm_count_case *what) {
+  enum { OF_SURFACE = 6 /* instructions a pair of a point and a lattice's point */ };
+  const double all = what->all_targets ? (double)what->all_targets / (double)tree->targets.n : 1; /* of which the tree stands for a part */
+  if (what->gradient || !fmm_has_harmonics(what->pair) || !fmm_pair_lattice_on_gpu(what->pair, what->order, what->n_columns, what->third_order)) return 1;
+  if (!(all * (double)tree->n_leaves >= FMM_LEAVES_MANY)) return 1;
+  return (double)fmm_harmonic_pairs(fmm_harmonic_degree(what->order)) * fmm_harmonic_instructions(0) / (OF_SURFACE * fmm_surface_size(what->order));
+}
+
 fmm_status fmm_down_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
   const int blocks = fmm_gpu_parity_block(what->pair, what->order);
   const fmm_level_walk walk = fmm_down_walk(tree, what);
+  const double share = harmonics_share(tree, what);
   fmm_level_cost_add(tree, what, &walk, level);
-  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++)
+  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) {
+    level[l].pairs *= share;
     set_flops(what, what->gradient, blocks ? products_of(tree, tree->target_begin, tree->target_end, l) : dense_down_products(tree, l), &level[l]);
+  }
   return FMM_OK;
 }

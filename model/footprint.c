@@ -92,12 +92,11 @@ static int in_single(const fmm_precision precision[FMM_N_PHASES]) { return preci
 
 /* P2M or L2P in one launch with the leaves' products (kernels/leaves_cuda.h), which then have no check potentials, or equivalent densities, in memory. */
 static int leaves_in_one(const fmm_counts *c, const fmm_pair_info *pair, const fmm_precision precision[FMM_N_PHASES], const double gpu[FMM_N_PHASES], fmm_phase phase) {
-  enum { H200 = 132 /* multiprocessors */ };
   const int together = gpu[FMM_PHASE_UP] > 0 && gpu[FMM_PHASE_ULIST] > 0 && gpu[FMM_PHASE_VLIST] > 0 && gpu[FMM_PHASE_DOWN] > 0;
   const int one_way = !c->same_points || !fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns, c->third_order, in_single(precision));
   const int beside_u = together && one_way && in_single(precision) && c->n_columns == 1 && !c->gradient && !(c->total[FMM_PHASE_WLIST].entries > 0);
   const double points = (double)(phase == FMM_PHASE_UP ? c->n_sources : c->n_targets), leaves = fmin((double)c->n_leaves, points); /* at most so many have any */
-  const int many = phase == FMM_PHASE_UP ? c->order <= FMM_LEAVES_MOST_ORDER && leaves >= FMM_LATTICE_MANY_ROWS : leaves >= FMM_LEAVES_A_MULTIPROCESSOR * H200;
+  const int many = phase == FMM_PHASE_UP ? c->order <= FMM_LEAVES_MOST_ORDER && leaves >= FMM_LATTICE_MANY_ROWS : leaves >= FMM_LEAVES_MANY;
   return many && !beside_u && on_lattices(c, pair, precision[phase]);
 }
 
@@ -162,7 +161,7 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
                            const double gpu[FMM_N_PHASES], double complex_bytes, double planes) {
   double densities = (double)c->n_sources * (fmm_source_bytes(what) - 24), results = (double)c->n_targets * (fmm_target_bytes(what) - 24);
   double entries = c->total[FMM_PHASE_ULIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries;
-  double bytes = point_bytes(c, pair) + 8 * (double)c->n_targets + 2 * densities + 2 * results + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
+  double bytes = point_bytes(c, pair) + 8 * (double)c->n_targets + 2 * densities + (c->gradient ? 2 : 3) * results /* potentials are sorted on the device, for arrays of the host */ + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
   double far = gpu[FMM_PHASE_UP] + gpu[FMM_PHASE_VLIST] + gpu[FMM_PHASE_WLIST] + gpu[FMM_PHASE_XLIST] + gpu[FMM_PHASE_DOWN];
   if (!has_far_field(c) || !(far > 0)) return bytes;
   const double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns, kept = 8.0 * FMM_MIRRORS * fmm_gpu_parity_block(pair, c->order) * c->n_columns;

@@ -15,6 +15,7 @@
 #include "runtime/generate.h"
 #include "runtime/gpu.h"
 #include "runtime/io/input.h"
+#include "runtime/plan.h"
 #include "tools/bench_options.h"
 
 enum { MAX_RUNS = 64 };
@@ -135,8 +136,10 @@ static fmm_status set_up(bench *b) {
   int kind = 0;
   while (kind < 3 && strcmp(names[kind], b->precision)) kind++;
   if (kind == 3) return FMM_FAIL(FMM_ERR_ARGUMENT, "precision %s is not one of double, mixed, single", b->precision);
-  for (int i = 0; i < FMM_N_PHASES; i++) b->state.precision[i] = kinds[kind];
-  if (kind == 1 && b->tolerance >= (b->gradient ? 1e-4 : 1e-6)) b->state.precision[FMM_PHASE_VLIST] = FMM_PRECISION_SINGLE; /* as runtime/precision.c */
+  const fmm_options plan_options = {.tolerance = b->tolerance, .gradient = b->gradient, .precision = kinds[kind], .densities_spread = 1}; /* as a plan does, of densities that many points share */
+  fmm_precision_sets sets;
+  fmm_choose_precisions(&plan_options, b->pair->info, 0, 1, &sets);
+  memcpy(b->state.precision, sets.set[0], sizeof b->state.precision);
   fmm_gpu_request request = {.state = &b->state, .phases = (1u << FMM_N_PHASES) - 1, .threads = b->threads, .sms = b->sms};
   double gpu[MAX_RUNS] = {0};
   int setups = b->setups < 1 ? 1 : b->setups < MAX_RUNS ? b->setups : MAX_RUNS;

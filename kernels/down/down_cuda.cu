@@ -49,7 +49,7 @@ static fmm_status blocks(fmm_gpu_plan *p, const fmm_cuda_batch *batch, int paren
   const int shared = fmm_cuda_parity_is_shared(&m);
   if (parents) m.d_child = p->d_child + 8 * (p->n_up_columns + batch->begin - p->down_batch[0].begin), m.d_kept = p->d_kept;
   else m.d_out = p->d_down_equivalent, m.d_scale = p->d_degree_in, m.d_kept = shared ? p->d_kept : NULL, m.d_shell = p->d_shell; /* nobody inherits of leaves */
-  if (!parents && fmm_cuda_down_leaves_serve(p)) CUDA_TRY(fmm_cuda_down_leaves_run(p, &m, stream));
+  if (!parents && fmm_cuda_down_leaves_serve(p)) CUDA_TRY(fmm_cuda_down_leaves_run(p, o, &m, stream));
   else CUDA_TRY(fmm_cuda_parity_run(parents ? FMM_PARITY_SPLIT : FMM_PARITY_INVERT, &m, stream));
   if (parents || !shared) return FMM_OK;
   CUDA_TRY(fmm_cuda_parity_run(FMM_PARITY_SPREAD, &m, stream));

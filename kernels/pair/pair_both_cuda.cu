@@ -454,8 +454,13 @@ job job_of(const fmm_gpu_plan *p, int64_t row_begin, int64_t row_end) {
 }
 }
 
+int fmm_cuda_both_bytes(int gradient, int single) {
+  if (gradient) return single ? (int)sizeof(staged<double, 4>) : 0; /* of tiles that are too tight for float; in double gradients are summed one way */
+  return (int)sizeof(staged<double, 1>);
+}
+
 int fmm_cuda_both_serves(const fmm_gpu_plan *p) {
-  return p->same_points && fmm_pair_both_on_gpu(p->info, p->gradient, p->columns, !fmm_pair_newton_on_gpu(p->tolerance), p->sums[FMM_SUM_U].single);
+  return p->both_fits && p->same_points && fmm_pair_both_on_gpu(p->info, p->gradient, p->columns, !fmm_pair_newton_on_gpu(p->tolerance), p->sums[FMM_SUM_U].single);
 }
 
 cudaError_t fmm_cuda_both_prepare(const fmm_gpu_plan *p) {

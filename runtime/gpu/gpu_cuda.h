@@ -67,14 +67,16 @@ static __device__ __forceinline__ void fmm_cuda_await_earlier(void) {
 #endif
 }
 
-/* Makes a device current for a scope and restores the caller's. */
+/* Makes a device current for a scope and restores the caller's; where that is another, which naming it makes a context on. */
 struct fmm_cuda_on_device {
-  int before;
-  explicit fmm_cuda_on_device(int device) {
+  int before, device;
+  explicit fmm_cuda_on_device(int wanted) : device(wanted) {
     if (cudaGetDevice(&before) != cudaSuccess) before = device;
-    cudaSetDevice(device);
+    if (before != device) cudaSetDevice(device);
   }
-  ~fmm_cuda_on_device() { cudaSetDevice(before); }
+  ~fmm_cuda_on_device() {
+    if (before != device && cudaSetDevice(before) != cudaSuccess) cudaGetLastError();
+  }
 };
 
 /* An execution's results: factors; where the device writes them: the caller's memory, or page-locked memory of the plan's, from which finish copies them `to` the caller's
@@ -90,6 +92,7 @@ typedef struct fmm_cuda_operators {
   double *d_m2m;      /* 8 matrices one after another, of an octant's, with parity of a block's rows each */
   double *d_l2l;      /* 8 */
   double2 *d_m2l;     /* [frequency, kz slowest][out][in][343] */
+  double *d_down_moments; /* fmm_level_operators.down_moments, with gradients over the harmonics' units, fmm_cuda_down_moments_rows(order) rows a block; NULL: leaves are not by harmonics */
   double *d_shell;    /* (dense) of fmm_level_operators, zeros where it has none; with parity it is a row of d_down_first (gpu_upload.cu) */
 } fmm_cuda_operators;
 
@@ -115,7 +118,7 @@ struct fmm_gpu_plan {
   int order, grid, n_surface, n_orbits, n, n_levels, n_operator_levels;
   double outer_radius;               /* fmm_operators */
   int k_pad, m_pad;                  /* n rounded up to 16 and to 32 */
-  int leaves_fit;                    /* the device has the shared memory that kernels/up/up_leaves_cuda.cu takes */
+  int up_leaves_fit, down_leaves_fit, both_fits; /* the device has the shared memory that kernels/up/up_leaves_cuda.cu, kernels/down/down_leaves_cuda.cu and kernels/pair/pair_both_cuda.cu take */
   int block;                         /* unknowns of a parity block, padded: up and down's products are those of kernels/parity_cuda.cu; 0: dense ones */
   int64_t matrix;                    /* doubles of one operator */
   int64_t n_sources, n_targets, n_input_sources, n_input_targets;
@@ -156,6 +159,7 @@ struct fmm_gpu_plan {
   double *d_near, *d_far;            /* potentials of U, W and of down; planes */
   double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n]; coefficients only without parity */
   double *d_kept;                    /* regrouped values between levels, [box][column][8 block] */
+  int16_t *d_harmonic_slot;          /* of each row of d_down_moments: cosine 2 k or sine 2 k + 1 of pair k (kernels/harmonics.h), -1: none */
   int16_t *d_orbit_point, *d_orbit_place, *d_pad; /* of the surface's orbits, as in fmm_cuda_parity */
   double *d_shell, shell_decay2;     /* [box][column][equivalents]: leaves' shell fields (kernels/shell_field.h), times d_degree_in as the densities are; fmm_operators */
   int shell_place[FMM_CUDA_MOST_SHELLS]; /* with parity: where a component's is among a box's regrouped values */
@@ -241,6 +245,8 @@ cudaError_t fmm_cuda_lattice_sum(const fmm_cuda_pair_job *job);
 cudaError_t fmm_cuda_lattice_units(const fmm_gpu_plan *plan, fmm_cuda_sum sum, cudaStream_t stream);
 /* U in both directions at once (kernels/pair/pair_both_cuda.cu): whether it serves, and values of a point; rows [row_begin, row_end), enqueued. */
 int fmm_cuda_both_serves(const fmm_gpu_plan *plan);
+/* A thread block's shared memory, at most. */
+int fmm_cuda_both_bytes(int gradient, int single);
 static inline int fmm_cuda_both_values(const fmm_gpu_plan *plan) { return plan->gradient ? 4 : 1; }
 /* Before the first run, the latter where tiles are too tight for float. */
 cudaError_t fmm_cuda_both_prepare(const fmm_gpu_plan *plan);
@@ -341,14 +347,20 @@ int fmm_cuda_parity_is_shared(const fmm_cuda_parity *p);
 cudaError_t fmm_cuda_parity_run(fmm_cuda_parity_step step, const fmm_cuda_parity *p, cudaStream_t stream);
 
 /* P2M and the leaves' inversion upward, and the latter downward and L2P, in one launch each (kernels/up/up_leaves_cuda.cu, kernels/down/down_leaves_cuda.cu): whether it serves, when the tables are there;
- * a thread block's shared memory (downward: that of fmm_cuda_parity_bytes, but for a kilobyte); once a device, before the first run. */
+ * a thread block's shared memory; once a device, before the first run. */
 int fmm_cuda_up_leaves_serve(const fmm_gpu_plan *plan);
 int fmm_cuda_up_leaves_bytes(int order);
 cudaError_t fmm_cuda_up_leaves_prepare(int order);
 cudaError_t fmm_cuda_up_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_parity *p, cudaStream_t stream);
 int fmm_cuda_down_leaves_serve(const fmm_gpu_plan *plan);
-cudaError_t fmm_cuda_down_leaves_prepare(int order, int gradient);
-cudaError_t fmm_cuda_down_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_parity *p, cudaStream_t stream);
+int fmm_cuda_down_leaves_bytes(int order);
+cudaError_t fmm_cuda_down_leaves_prepare(const fmm_gpu_plan *plan);
+cudaError_t fmm_cuda_down_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_operators *o, const fmm_cuda_parity *p, cudaStream_t stream);
+/* Leaves downward go by solid harmonics there, but with gradients in double. Rows of each of the eight blocks of what makes them (d_down_moments), with those that fill tiles; whether a plan may need them, known before its tables are. */
+int fmm_cuda_down_moments_rows(int order);
+static inline int fmm_cuda_may_take_harmonics(const fmm_gpu_plan *p) {
+  return p->block && fmm_has_harmonics(p->info) && p->columns == 1 && fmm_cuda_has(p, FMM_PHASE_DOWN) && (!p->gradient || p->precision[FMM_PHASE_DOWN] != FMM_PRECISION_DOUBLE) && fmm_cuda_down_moments_rows(p->order) > 0;
+}
 
 /* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: so many doubles a tile. */
 static inline int fmm_cuda_measures(const fmm_gpu_plan *plan) { return plan->gradient && plan->sums[FMM_SUM_U].both ? 8 : 4; }

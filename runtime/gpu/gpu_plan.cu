@@ -9,7 +9,8 @@ extern "C" {
 }
 
 namespace {
-enum { CARVEOUT = 58 /* per cent: 132 KB of an H200's 228; there 44 to 72 served alike */ };
+enum { OTHERS = 256 << 20 /* bytes of the device that are left for what the driver loads later, and for rounding; at most a 32nd of it */ };
+enum { STATIC_BYTES = 2048 /* of shared memory, at most, beside what is asked for */, CARVEOUT = 58 /* per cent: 132 KB of an H200's 228; there 44 to 72 served alike */ };
 struct arena { char *base; size_t used; };
 
 template <typename T>
@@ -61,6 +62,7 @@ void layout_operators(fmm_gpu_plan *p, arena *a, int level) {
     take(a, &o->d_down_second, matrix);
     take(a, &o->d_l2l, 8 * matrix);
     if (!p->block) take(a, &o->d_shell, (int64_t)p->equivalents * p->n);
+    if (fmm_cuda_may_take_harmonics(p)) take(a, &o->d_down_moments, FMM_MIRRORS * (int64_t)fmm_cuda_down_moments_rows(p->order) * p->block);
   }
   if (p->v_rows) take(a, &o->d_m2l, (int64_t)p->order * p->grid * p->grid * p->equivalents * p->equivalents * 343);
 }
@@ -121,6 +123,7 @@ void layout_v(fmm_gpu_plan *p, arena *a, int slab) {
 size_t layout_first(fmm_gpu_plan *p, char *base) {
   arena a = {base, 0};
   layout_points(p, &a);
+  if (fmm_cuda_may_take_harmonics(p)) take(&a, &p->d_harmonic_slot, FMM_MIRRORS * fmm_cuda_down_moments_rows(p->order));
   for (int l = fmm_cuda_first_set(p); fmm_cuda_has_far(p) && l < p->n_operator_levels; l++) layout_operators(p, &a, l);
   return a.used;
 }
@@ -189,7 +192,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->k_pad = (p->n + 15) / 16 * 16, p->m_pad = (p->n + 31) / 32 * 32;
   use_parity(p, o ? fmm_gpu_parity_block(p->info, p->order) : 0);
   place_shells(p, o);
-  p->leaves_fit = 1; /* until the device is asked (check_parity) */
+  p->up_leaves_fit = p->down_leaves_fit = p->both_fits = 1; /* until the device is asked (check_parity) */
   p->n_levels = s->tree->n_levels;
   p->n_operator_levels = !o || o->n_levels == 1 ? 1 : p->n_levels;
   p->n_sources = s->tree->sources.n, p->n_targets = s->tree->targets.n;
@@ -227,8 +230,8 @@ fmm_status choose_kernels(void *context) {
   fmm_cuda_on_device on(p->device);
   if (p->v_rows) FMM_TRY(choose_children(p));
   if (fmm_cuda_has_far(p)) CUDA_TRY(p->block ? fmm_cuda_parity_prepare(p->block, &p->early) : fmm_cuda_product_prepare(&p->early));
-  if (p->block && p->leaves_fit && fmm_cuda_lattice_serves(p, FMM_SUM_P2M)) CUDA_TRY(fmm_cuda_up_leaves_prepare(p->order));
-  if (p->block && fmm_cuda_lattice_serves(p, FMM_SUM_L2P)) CUDA_TRY(fmm_cuda_down_leaves_prepare(p->order, p->gradient));
+  if (p->block && p->up_leaves_fit && fmm_cuda_lattice_serves(p, FMM_SUM_P2M)) CUDA_TRY(fmm_cuda_up_leaves_prepare(p->order));
+  if (p->block && p->down_leaves_fit && fmm_cuda_lattice_serves(p, FMM_SUM_L2P)) CUDA_TRY(fmm_cuda_down_leaves_prepare(p));
   if (p->overlaps) p->early = 0;
   if (fmm_cuda_has(p, FMM_PHASE_ULIST) && fmm_cuda_both_serves(p)) CUDA_TRY(fmm_cuda_both_prepare(p));
   return FMM_OK;
@@ -239,7 +242,8 @@ fmm_status check_parity(fmm_gpu_plan *p) {
   int most = 0;
   CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->device));
   if (p->block && fmm_cuda_parity_bytes(p->block) > most) use_parity(p, 0);
-  p->leaves_fit = fmm_cuda_up_leaves_bytes(p->order) <= most;
+  p->up_leaves_fit = fmm_cuda_up_leaves_bytes(p->order) <= most, p->down_leaves_fit = fmm_cuda_down_leaves_bytes(p->order) <= most - STATIC_BYTES;
+  p->both_fits = fmm_cuda_both_bytes(p->gradient, p->sums[FMM_SUM_U].single) <= most - STATIC_BYTES;
   return FMM_OK;
 }
 
@@ -251,6 +255,8 @@ fmm_status too_large(size_t bytes, size_t available) {
 fmm_status reserve_first(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   size_t total = 0, bytes = layout_first(p, NULL);
   CUDA_TRY(cudaMemGetInfo(&p->available, &total));
+  const size_t others = total / 32 < OTHERS ? total / 32 : OTHERS;
+  p->available -= p->available < others ? p->available : others;
   if (q->memory_cap && q->memory_cap < p->available) p->available = q->memory_cap;
   if (bytes > p->available) return too_large(bytes, p->available);
   CUDA_TRY(cudaMalloc(&p->first, bytes));

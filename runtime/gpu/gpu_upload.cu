@@ -173,6 +173,39 @@ void make_blocks(const fmm_gpu_plan *p, const fmm_operators *o, int level, const
   place_shells(p, o, set, m->kind, padded);
 }
 
+/* A row of place_block's, times a factor. */
+void scale_row(int row, int columns, double factor, double *block) {
+  for (int j = 0; j < columns; j++) block[fmm_cuda_parity_place(row, j, columns)] *= factor;
+}
+
+/* What makes leaves' harmonics of their coefficients, and which harmonic each of its rows is. */
+fmm_status send_harmonics(const fmm_gpu_plan *p, const fmm_operators *o) {
+  const fmm_harmonics *h = &o->harmonics;
+  const int rows = fmm_cuda_down_moments_rows(p->order);
+  const int64_t block = (int64_t)rows * p->block;
+  double *moments = NULL;
+  int16_t *slot = NULL;
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&moments, FMM_MIRRORS * block, "operators of harmonics for the GPU"));
+  FMM_CHECK(FMM_ALLOCATE(&slot, FMM_MIRRORS * rows, "places of harmonics for the GPU"));
+  for (int i = 0; i < FMM_MIRRORS * rows; i++) slot[i] = -1;
+  for (int chi = 0; chi < FMM_MIRRORS; chi++)
+    for (int i = 0; i < 2 * h->n_pairs; i++)
+      if (h->place[i] >= h->begin[chi] && h->place[i] < h->begin[chi + 1]) slot[chi * rows + h->place[i] - h->begin[chi]] = (int16_t)i;
+  FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->d_harmonic_slot, slot, (size_t)(FMM_MIRRORS * rows) * sizeof *slot, cudaMemcpyHostToDevice)));
+  for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++) {
+    memset(moments, 0, (size_t)(FMM_MIRRORS * block) * sizeof(double));
+    for (int chi = 0; chi < FMM_MIRRORS; chi++) place_block(p, &o->level[l].down_moments[chi], 0, o->level[l].down_moments[chi].columns, 1, moments + chi * block);
+    for (int i = 0; p->gradient && i < FMM_MIRRORS * rows; i++)
+      if (slot[i] >= 0) scale_row(i % rows, p->block, 1 / h->unit[slot[i] / 2], moments + i / rows * block);
+    FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->op[l].d_down_moments, moments, (size_t)(FMM_MIRRORS * block) * sizeof(double), cudaMemcpyHostToDevice)));
+  }
+done:
+  FMM_FREE(&slot);
+  FMM_FREE(&moments);
+  return status;
+}
+
 /* Padded and by tiles. dense: n * n. */
 fmm_status make_matrix(const fmm_gpu_plan *p, const fmm_operators *o, int level, const matrix *m, double *dense, double *padded) {
   const int64_t n = p->n;
@@ -204,6 +237,7 @@ fmm_status send_matrices(const fmm_cuda_setup *setup, int quarter) {
       }
       FMM_CHECK(CUDA_CHECKED(cudaMemcpy(matrix_of(p, &p->op[l], i).d_to, dense + n * n, (size_t)(count * size) * sizeof(double), cudaMemcpyHostToDevice)));
     }
+  if (quarter == MATRIX_JOBS - 1 && fmm_cuda_may_take_harmonics(p)) FMM_CHECK(send_harmonics(p, setup->state->operators));
   for (int l = fmm_cuda_first_set(p); quarter == MATRIX_JOBS - 1 && !p->block && l < p->n_operator_levels; l++) {
     const double *shell = setup->state->operators->level[l].shell;
     const size_t bytes = (size_t)(p->equivalents * n) * sizeof(double);

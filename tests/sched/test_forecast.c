@@ -1,5 +1,6 @@
 /* The forecast ties tuner, costs, schedules and memory together, consistently; memory by shapes written out here. */
 #include "test.h"
+#include "kernels/pair/pair_tiles.h"
 #include "machines.h"
 #include "sched/forecast.h"
 
@@ -99,7 +100,7 @@ static void memory_is_the_sum_of_the_arrays(void **state) {
   assert_true(on_cpu > 0 && f.workspace == 0 && f.expansions == 0); /* the CPU has no part */
   double matrix = 8 * 8 * 24 * 20, parents = boxes - 32768, entries = c.total[FMM_PHASE_ULIST].entries; /* eight parity blocks of 19 unknowns, padded to 20, rows to 24 */
   double u_parts = 0.5 * (entries - 32768) * (8 * 32 + 24); /* of each pair of leaves a value a point of one of them */
-  double others = n * 40 + n * 32 + boxes * 56 + entries * 20 + parents * (32 + 32 + 27 * 4 + 4) /* V: children of source and target, lines, row */;
+  double others = n * 40 + n * 40 + boxes * 56 + entries * 20 + parents * (32 + 32 + 27 * 4 + 4) /* V: children of source and target, lines, row */;
   double rest = others + boxes * (3 * 152 + 8 * 20) * 8 + 20 * matrix + 16 * 343 * 6 * 121; /* what leaves have between their sums and products is not in memory */
   assert_true(fabs(f.device / (u_parts + rest + 2 * 16 * 8 * 6 * 121 * parents) - 1) < 1e-12);
   assert_true(fabs(f.device_least / (rest + 2 * 16 * 8 * 1 * 121 * parents + 8 * 8 * 152 * parents) - 1) < 1e-12); /* and sums between slabs */
@@ -126,12 +127,12 @@ static void memory_is_the_sum_of_the_arrays(void **state) {
   in_float = g.device;
   fmm_footprint_of(&higher, &fmm_info_laplace, 2, in_double, far_alone, &g);
   assert_true(g.device == in_float); /* U is not beside them */
-  higher.n_targets = 64 * 132; /* in as many leaves as fill the device, and one less */
+  higher.n_targets = FMM_LEAVES_MANY; /* in as many leaves as go in one launch with their products, and one less */
   fmm_footprint_of(&higher, &fmm_info_laplace, 2, in_double, far_alone, &g);
   const double filled = g.device;
   higher.n_targets--;
   fmm_footprint_of(&higher, &fmm_info_laplace, 2, in_double, far_alone, &g);
-  assert_true(fabs(g.device - filled - boxes * (218 + 1) * 8 - 8 * 64 * 132 - 4 * 32768) < 200);
+  assert_true(fabs(g.device - filled - boxes * (218 + 1) * 8 - 8 * FMM_LEAVES_MANY - 4 * 32768) < 200);
   c.same_points = 0;
   assert_true(f.set_up > 24 * 0.5 * (entries - 32768) && f.set_up < 2000 * 32768.0); /* pairs' records and less than 2 KB a leaf */
   double arrays = f.host - f.workspace - f.set_up;
