@@ -31,6 +31,20 @@ static int is_header(fmm_view line, char separator) {
   return names > 0 && numbers == 0;
 }
 
+/* Columns are taken by their place, not by their names: x, y and z elsewhere than at the beginning are not to be read as something else. */
+static fmm_status check_header(const fmm_lines *lines, char separator) {
+  fmm_fields fields = fmm_fields_of(lines->line, separator);
+  fmm_view field;
+  int64_t at[3] = {-1, -1, -1};
+  for (int64_t column = 0; fmm_fields_next(&fields, &field); column++) {
+    const char c = field.end - field.begin == 1 ? *field.begin | 0x20 : 0; /* small */
+    if (c >= 'x' && c <= 'z' && at[c - 'x'] < 0) at[c - 'x'] = column;
+  }
+  if (at[0] < 0 || at[1] < 0 || at[2] < 0 || (at[0] == 0 && at[1] == 1 && at[2] == 2)) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: the header has x, y and z in columns %lld, %lld and %lld; columns are read by their place: put these first, in this order, and what is neither they nor a density out of the file", lines->path,
+                  (long long)lines->number, (long long)at[0] + 1, (long long)at[1] + 1, (long long)at[2] + 1);
+}
+
 static int first_content(fmm_lines *lines) {
   while (fmm_lines_next(lines))
     if (lines->line.begin < lines->line.end && *lines->line.begin != '#') return 1;
@@ -42,6 +56,7 @@ static fmm_status read_lines(fmm_lines *lines, fmm_table *table) {
   char separator = fmm_separator_of(lines->line);
   table->columns = fmm_fields_count(lines->line, separator);
   if (is_header(lines->line, separator)) {
+    FMM_TRY(check_header(lines, separator));
     if (!first_content(lines)) return FMM_OK; /* a header alone: no rows */
     char of_rows = fmm_separator_of(lines->line); /* a header of names may be set differently */
     if (of_rows != separator) separator = of_rows, table->columns = fmm_fields_count(lines->line, separator);

@@ -37,6 +37,7 @@ static void csv_reads_every_separator_header_and_line_end(void **state) {
   assert_reads(file_with("a.csv", "1 ; 2;3;0.5\r\n-4.5;5E-3;+6e10;-.25"), 2, 1, two_points, two_densities);
   assert_reads(file_with("a.csv", "# made by hand\n\n  1\t2  3 \n\n# more\n-4.5 .005 60000000000.\n"), 2, 0, two_points, NULL);
   assert_reads(file_with("a.csv", "\xef\xbb\xbfx y z\n1,2,3\n-4.5,5e-3,6e10"), 2, 0, two_points, NULL);
+  assert_reads(file_with("a.csv", "X Y Z x\n1,2,3,0.5\n-4.5,5e-3,6e10,-0.25\n"), 2, 1, two_points, two_densities);
   assert_reads(file_with("a.CSV", "x,y,z\n"), 0, 0, NULL, NULL);
   assert_reads(file_with("a.csv", "\"1\",\"2\",\"3\",\"0.5\"\n\"-4.5\", \"5e-3\",\" 6e10 \",-0.25\n"), 2, 1, two_points, two_densities); /* no row is lost as a header */
   assert_reads(file_with("a.csv", "\"x, in m\",y,\"z\"\n1,2,3\n-4.5,\"5e-3\",6e10\n"), 2, 0, two_points, NULL);
@@ -49,6 +50,8 @@ static void malformed_csv_is_refused_with_its_line(void **state) {
   assert_refused(file_with("a.csv", "1,2,3\n1,2,3,4\n"), ":2:", "4 numbers");
   assert_refused(file_with("a.csv", "x,y,z\n1,2,abc\n"), ":2:", "'abc'");
   assert_refused(file_with("a.csv", "1,2,3\n1,,3\n"), ":2:", "field 2");
+  assert_refused(file_with("a.csv", "# from a table\nid,x,y,z,q\n1,2,3,4,5\n"), ":2:", "columns 2, 3 and 4");
+  assert_refused(file_with("a.csv", "\"Z\";\"Y\";\"X\"\n1;2;3\n"), ":1:", "columns 3, 2 and 1");
   assert_refused(file_with("a.csv", "1,5;2,5;3,5\n"), ":1:", "decimal points");
   assert_refused(file_with("a.csv", "+1,5;+2,5;+3,5\n1;2;3\n"), ":1:", "decimal points");
   assert_refused(file_with("a.csv", "\"1,5\";\"2,5\";\"3,5\"\n1;2;3\n"), ":1:", "decimal points");
