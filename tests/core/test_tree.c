@@ -176,6 +176,27 @@ static void collinear_and_coplanar_points_are_right(void **state) {
   build_check_free(3000, plane, 5);
 }
 
+/* Where points have next to no extent along an axis, they lie a third of their box from one of its ends, whatever its level; else boxes begin at the lowest. */
+static void sheets_lie_within_their_boxes(void **state) {
+  for (int thin = 0; thin < 2; thin++) {
+    const double thickness = thin ? 1e-6 : 0.5;
+    double *rows = random_rows(4000, 0, 1);
+    fmm_tree t;
+    for (int64_t i = 0; i < 4000; i++) rows[3 * i + 2] = -3 + thickness * rows[3 * i + 2];
+    build_and_check(4000, rows, 0, NULL, 20, &t);
+    int at_an_end = 0;
+    for (int32_t i = 0; i < t.n_leaves; i++) {
+      const int32_t box = t.leaf[i];
+      const double part = (t.sources.z[t.source_begin[box]] - t.center_z[box]) / ldexp(t.root_side, -t.level[box]); /* from the middle, of the side */
+      at_an_end += fabs(fabs(part) - 1.0 / 6) > 1e-3;
+    }
+    assert_true(t.n_levels > 4);
+    assert_true(thin ? at_an_end == 0 : at_an_end > 0);
+    fmm_tree_free(&t);
+    free(rows);
+  }
+}
+
 static void sources_and_targets_apart_share_one_tree(void **state) {
   double *s = random_rows(3000, 0, 1), *far = random_rows(500, 1000, 1), *near = random_rows(4000, 0.2, 0.3);
   fmm_tree t;
@@ -371,7 +392,7 @@ int main(void) {
       cmocka_unit_test(middles_of_cells_have_their_keys), cmocka_unit_test(outermost_cells_have_finite_middles), cmocka_unit_test(trees_of_no_and_few_points_are_right),
       cmocka_unit_test(trees_of_random_points_are_right),
       cmocka_unit_test(collinear_and_coplanar_points_are_right),
-      cmocka_unit_test(sources_and_targets_apart_share_one_tree),
+      cmocka_unit_test(sheets_lie_within_their_boxes), cmocka_unit_test(sources_and_targets_apart_share_one_tree),
       cmocka_unit_test(coincident_points_are_merged_where_a_finest_cell_is_overfull),
       cmocka_unit_test(points_below_the_finest_cell_make_clusters_that_a_nested_tree_resolves),
       cmocka_unit_test(many_small_overfull_cells_are_left_to_direct_sums),
