@@ -8,10 +8,10 @@ namespace {
 /* Unknowns of a parity block of one component (fmm_gpu_parity_block). */
 constexpr int block_of_order(int order) { return order <= 4 ? 8 : order <= 6 ? 20 : 40; }
 
-/* Whether the plan's sum and batches can go so, but for the order: not where U runs beside them and they would fill the multiprocessors, nor where leaves are fewer than `least`, or so few that several thread
+/* Whether the plan's batches can go so, but for the order: not where U runs beside them and they would fill the multiprocessors, nor where leaves are fewer than `least`, or so few that several thread
  * blocks share their products. */
-inline int leaves_can(const fmm_gpu_plan *p, fmm_cuda_sum sum, const fmm_cuda_batch *batch, int n_batches, int64_t least) {
-  if (p->block != block_of_order(p->order) || !p->sums[sum].lattice || p->overlaps || n_batches != 1) return 0;
+inline int leaves_can(const fmm_gpu_plan *p, const fmm_cuda_batch *batch, int n_batches, int64_t least) {
+  if (p->block != block_of_order(p->order) || p->overlaps || n_batches != 1) return 0;
   const fmm_cuda_parity m = fmm_cuda_parity_of(p, batch);
   return m.n_boxes >= least && !fmm_cuda_parity_is_shared(&m);
 }
@@ -26,4 +26,6 @@ inline int leaves_can(const fmm_gpu_plan *p, fmm_cuda_sum sum, const fmm_cuda_ba
     case 6: return call(6);                          \
     default: return otherwise;                       \
   }
+/* Those that have leaves by solid harmonics. */
+#define FMM_FOR_HARMONIC_ORDER(order, call, otherwise) FMM_FOR_LEAVES_ORDER(order, call, order == 7 ? call(7) : order == 8 ? call(8) : otherwise)
 #endif

@@ -190,35 +190,32 @@ cudaError_t allow(int gradient, int single) { return cudaFuncSetAttribute(kernel
 
 int is_single(const fmm_gpu_plan *p) { return p->precision[FMM_PHASE_DOWN] != FMM_PRECISION_DOUBLE; }
 
-/* Of the orders that have such sums. */
-#define FOR_ORDER(order, call, otherwise) FMM_FOR_LEAVES_ORDER(order, call, order == 7 ? call(7) : order == 8 ? call(8) : otherwise)
-
 }
 
 /* Points are dealt to all multiprocessors by L2P alone, and by sixteen leaves here, of which there have to be several times as many as are summed at once. How many are enough is of the tree alone, so that a
  * part of the device makes the same bits as all of it. */
 int fmm_cuda_down_leaves_serve(const fmm_gpu_plan *p) {
-  return p->down_leaves_fit && leaves_can(p, FMM_SUM_L2P, p->target_leaf_batch, p->n_target_leaf_batches, FMM_LEAVES_MANY);
+  return p->down_leaves_fit && p->sums[FMM_SUM_L2P].lattice && leaves_can(p, p->target_leaf_batch, p->n_target_leaf_batches, FMM_LEAVES_MANY);
 }
 
 int fmm_cuda_down_leaves_bytes(int order) {
 #define BYTES(p) all_bytes<p>()
-  FOR_ORDER(order, BYTES, INT32_MAX)
+  FMM_FOR_HARMONIC_ORDER(order, BYTES, INT32_MAX)
 }
 
 int fmm_cuda_down_moments_rows(int order) {
 #define ROWS(p) 8 * term_tiles_of(degree_of(p))
-  FOR_ORDER(order, ROWS, 0)
+  FMM_FOR_HARMONIC_ORDER(order, ROWS, 0)
 }
 
 cudaError_t fmm_cuda_down_leaves_prepare(const fmm_gpu_plan *p) {
 #define ALLOW(o) allow<o>(p->gradient, is_single(p))
-  FOR_ORDER(p->order, ALLOW, cudaSuccess)
+  FMM_FOR_HARMONIC_ORDER(p->order, ALLOW, cudaSuccess)
 }
 
 cudaError_t fmm_cuda_down_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_operators *o, const fmm_cuda_parity *p, cudaStream_t stream) {
   const points_job a = {plan->sums[FMM_SUM_L2P].d_tile, {plan->d_target[0], plan->d_target[1], plan->d_target[2]}, {plan->d_center[0], plan->d_center[1], plan->d_center[2]}, plan->d_half, plan->d_degree_out,
                         plan->outer_radius, plan->d_far, plan->n_targets, o->d_down_moments, plan->d_harmonic_slot};
 #define RUN(o) run<o>(p, a, plan->gradient, is_single(plan), stream)
-  FOR_ORDER(plan->order, RUN, cudaErrorInvalidValue)
+  FMM_FOR_HARMONIC_ORDER(plan->order, RUN, cudaErrorInvalidValue)
 }

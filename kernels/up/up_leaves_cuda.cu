@@ -80,7 +80,7 @@ int fmm_cuda_up_leaves_bytes(int order) {
 }
 
 int fmm_cuda_up_leaves_serve(const fmm_gpu_plan *p) {
-  return p->order <= FMM_LEAVES_MOST_ORDER && p->up_leaves_fit && !p->sums[FMM_SUM_P2M].shared_rows && leaves_can(p, FMM_SUM_P2M, p->leaf_batch, p->n_leaf_batches, 0);
+  return p->order <= FMM_LEAVES_MOST_ORDER && p->up_leaves_fit && p->sums[FMM_SUM_P2M].lattice && !p->sums[FMM_SUM_P2M].shared_rows && leaves_can(p, p->leaf_batch, p->n_leaf_batches, 0);
 }
 
 cudaError_t fmm_cuda_up_leaves_prepare(int order) {

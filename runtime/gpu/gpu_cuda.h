@@ -92,6 +92,7 @@ typedef struct fmm_cuda_operators {
   double *d_m2m;      /* 8 matrices one after another, of an octant's, with parity of a block's rows each */
   double *d_l2l;      /* 8 */
   double2 *d_m2l;     /* [frequency, kz slowest][out][in][343] */
+  double *d_up_moments;   /* fmm_level_operators.up_moments, fmm_cuda_up_moments_terms(order) columns a block, for p->block rows and those that fill tiles; NULL: leaves are not by moments */
   double *d_down_moments; /* fmm_level_operators.down_moments, with gradients over the harmonics' units, fmm_cuda_down_moments_rows(order) rows a block; NULL: leaves are not by harmonics */
   double *d_shell;    /* (dense) of fmm_level_operators, zeros where it has none; with parity it is a row of d_down_first (gpu_upload.cu) */
 } fmm_cuda_operators;
@@ -118,7 +119,7 @@ struct fmm_gpu_plan {
   int order, grid, n_surface, n_orbits, n, n_levels, n_operator_levels;
   double outer_radius;               /* fmm_operators */
   int k_pad, m_pad;                  /* n rounded up to 16 and to 32 */
-  int up_leaves_fit, down_leaves_fit, both_fits; /* the device has the shared memory that kernels/up/up_leaves_cuda.cu, kernels/down/down_leaves_cuda.cu and kernels/pair/pair_both_cuda.cu take */
+  int up_leaves_fit, up_moments_fit, down_leaves_fit, both_fits; /* the device has the shared memory that kernels/up/up_leaves_cuda.cu, kernels/up/up_moments_cuda.cu, kernels/down/down_leaves_cuda.cu and kernels/pair/pair_both_cuda.cu take */
   int block;                         /* unknowns of a parity block, padded: up and down's products are those of kernels/parity_cuda.cu; 0: dense ones */
   int64_t matrix;                    /* doubles of one operator */
   int64_t n_sources, n_targets, n_input_sources, n_input_targets;
@@ -159,6 +160,7 @@ struct fmm_gpu_plan {
   double *d_near, *d_far;            /* potentials of U, W and of down; planes */
   double *d_up_equivalent, *d_down_check, *d_coefficient, *d_down_equivalent, *d_check_in; /* [box][column][n]; coefficients only without parity */
   double *d_kept;                    /* regrouped values between levels, [box][column][8 block] */
+  int16_t *d_moment_place;           /* fmm_cuda_up_moments_fill */
   int16_t *d_harmonic_slot;          /* of each row of d_down_moments: cosine 2 k or sine 2 k + 1 of pair k (kernels/harmonics.h), -1: none */
   int16_t *d_orbit_point, *d_orbit_place, *d_pad; /* of the surface's orbits, as in fmm_cuda_parity */
   double *d_shell, shell_decay2;     /* [box][column][equivalents]: leaves' shell fields (kernels/shell_field.h), times d_degree_in as the densities are; fmm_operators */
@@ -352,6 +354,15 @@ int fmm_cuda_up_leaves_serve(const fmm_gpu_plan *plan);
 int fmm_cuda_up_leaves_bytes(int order);
 cudaError_t fmm_cuda_up_leaves_prepare(int order);
 cudaError_t fmm_cuda_up_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_parity *p, cudaStream_t stream);
+/* The former by moments, in float (kernels/up/up_moments_cuda.cu), which comes first where both serve. Terms of a parity block, padded, 0: none of this order; places, and which each is among the padded terms. */
+int fmm_cuda_up_moments_serve(const fmm_gpu_plan *plan);
+int fmm_cuda_up_moments_bytes(int order);
+int fmm_cuda_up_moments_terms(int order);
+int fmm_cuda_up_moments_places(int order);
+void fmm_cuda_up_moments_fill(int order, const fmm_harmonics *h, int16_t *place);
+cudaError_t fmm_cuda_up_moments_prepare(int order);
+cudaError_t fmm_cuda_up_moments_run(const fmm_gpu_plan *plan, const fmm_cuda_operators *o, const fmm_cuda_parity *p, cudaStream_t stream);
+static inline int64_t fmm_cuda_up_moments_block(const fmm_gpu_plan *p) { return (int64_t)(p->block + 7) / 8 * 8 * fmm_cuda_up_moments_terms(p->order); }
 int fmm_cuda_down_leaves_serve(const fmm_gpu_plan *plan);
 int fmm_cuda_down_leaves_bytes(int order);
 cudaError_t fmm_cuda_down_leaves_prepare(const fmm_gpu_plan *plan);
@@ -360,6 +371,10 @@ cudaError_t fmm_cuda_down_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_op
 int fmm_cuda_down_moments_rows(int order);
 static inline int fmm_cuda_may_take_harmonics(const fmm_gpu_plan *p) {
   return p->block && fmm_has_harmonics(p->info) && p->columns == 1 && fmm_cuda_has(p, FMM_PHASE_DOWN) && (!p->gradient || p->precision[FMM_PHASE_DOWN] != FMM_PRECISION_DOUBLE) && fmm_cuda_down_moments_rows(p->order) > 0;
+}
+
+static inline int fmm_cuda_may_take_moments(const fmm_gpu_plan *p) {
+  return p->block && fmm_has_harmonics(p->info) && p->columns == 1 && fmm_cuda_has(p, FMM_PHASE_UP) && p->precision[FMM_PHASE_UP] != FMM_PRECISION_DOUBLE && fmm_cuda_up_moments_terms(p->order) > 0;
 }
 
 /* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: so many doubles a tile. */

@@ -128,11 +128,11 @@ matrix matrix_of(const fmm_gpu_plan *p, const fmm_cuda_operators *d, int i) {
   return down ? matrix{FMM_OPERATOR_L2L, octant, d->d_l2l + octant * size} : matrix{FMM_OPERATOR_M2M, octant, d->d_m2m + octant * size};
 }
 
-/* A block of rows and columns, times a factor, into place. first: its column in panels. */
-void place_block(const fmm_gpu_plan *p, const fmm_panels *from, int first, int columns, double factor, double *to) {
+/* A block of rows and columns, times a factor, into place, where rows have `block` columns. first: its column in panels. */
+void place_block(int block, const fmm_panels *from, int first, int columns, double factor, double *to) {
   for (int i = 0; i < from->rows; i++)
     for (int j = 0; j < columns; j++)
-      to[fmm_cuda_parity_place(i, j, p->block)] = factor * from->data[((int64_t)(i / FMM_PANEL_ROWS) * from->columns + first + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS];
+      to[fmm_cuda_parity_place(i, j, block)] = factor * from->data[((int64_t)(i / FMM_PANEL_ROWS) * from->columns + first + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS];
 }
 
 /* The strength of component k's shell field, where the pair has one: a row of the first factor behind its block's own, which the second hands on as it is. */
@@ -162,12 +162,12 @@ void make_blocks(const fmm_gpu_plan *p, const fmm_operators *o, int level, const
     const int length = begin[i + 1] - begin[i];
     double *to = padded + i * block;
     switch (m->kind) {
-      case FMM_OPERATOR_UP_FIRST: place_block(p, &set->up_first[i], 0, length, 1, to); break;
-      case FMM_OPERATOR_UP_SECOND: place_block(p, &set->up_second[i], 0, length, 1, to); break;
-      case FMM_OPERATOR_DOWN_FIRST: place_block(p, &set->down_first[i], 0, length, 1, to); break;
-      case FMM_OPERATOR_DOWN_SECOND: place_block(p, &set->down_second[i], 0, length, 1, to); break;
-      case FMM_OPERATOR_M2M: place_block(p, &set->m2m[m->octant], begin[i], length, FMM_MIRRORS, to); break;
-      case FMM_OPERATOR_L2L: place_block(p, &set->l2l[m->octant], begin[i], length, FMM_MIRRORS, to); break;
+      case FMM_OPERATOR_UP_FIRST: place_block(p->block, &set->up_first[i], 0, length, 1, to); break;
+      case FMM_OPERATOR_UP_SECOND: place_block(p->block, &set->up_second[i], 0, length, 1, to); break;
+      case FMM_OPERATOR_DOWN_FIRST: place_block(p->block, &set->down_first[i], 0, length, 1, to); break;
+      case FMM_OPERATOR_DOWN_SECOND: place_block(p->block, &set->down_second[i], 0, length, 1, to); break;
+      case FMM_OPERATOR_M2M: place_block(p->block, &set->m2m[m->octant], begin[i], length, FMM_MIRRORS, to); break;
+      case FMM_OPERATOR_L2L: place_block(p->block, &set->l2l[m->octant], begin[i], length, FMM_MIRRORS, to); break;
     }
   }
   place_shells(p, o, set, m->kind, padded);
@@ -176,6 +176,27 @@ void make_blocks(const fmm_gpu_plan *p, const fmm_operators *o, int level, const
 /* A row of place_block's, times a factor. */
 void scale_row(int row, int columns, double factor, double *block) {
   for (int j = 0; j < columns; j++) block[fmm_cuda_parity_place(row, j, columns)] *= factor;
+}
+
+/* What makes leaves' coefficients of their moments, and which moment each value of a warp's is. */
+fmm_status send_moments(const fmm_gpu_plan *p, const fmm_operators *o) {
+  const int64_t block = fmm_cuda_up_moments_block(p), places = fmm_cuda_up_moments_places(p->order);
+  double *moments = NULL;
+  int16_t *place = NULL;
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&moments, FMM_MIRRORS * block, "operators of moments for the GPU"));
+  FMM_CHECK(FMM_ALLOCATE(&place, places, "places of moments for the GPU"));
+  fmm_cuda_up_moments_fill(p->order, &o->harmonics, place);
+  FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->d_moment_place, place, (size_t)places * sizeof *place, cudaMemcpyHostToDevice)));
+  for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++) {
+    memset(moments, 0, (size_t)(FMM_MIRRORS * block) * sizeof(double));
+    for (int chi = 0; chi < FMM_MIRRORS; chi++) place_block(fmm_cuda_up_moments_terms(p->order), &o->level[l].up_moments[chi], 0, o->level[l].up_moments[chi].columns, 1, moments + chi * block);
+    FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->op[l].d_up_moments, moments, (size_t)(FMM_MIRRORS * block) * sizeof(double), cudaMemcpyHostToDevice)));
+  }
+done:
+  FMM_FREE(&place);
+  FMM_FREE(&moments);
+  return status;
 }
 
 /* What makes leaves' harmonics of their coefficients, and which harmonic each of its rows is. */
@@ -195,7 +216,7 @@ fmm_status send_harmonics(const fmm_gpu_plan *p, const fmm_operators *o) {
   FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->d_harmonic_slot, slot, (size_t)(FMM_MIRRORS * rows) * sizeof *slot, cudaMemcpyHostToDevice)));
   for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++) {
     memset(moments, 0, (size_t)(FMM_MIRRORS * block) * sizeof(double));
-    for (int chi = 0; chi < FMM_MIRRORS; chi++) place_block(p, &o->level[l].down_moments[chi], 0, o->level[l].down_moments[chi].columns, 1, moments + chi * block);
+    for (int chi = 0; chi < FMM_MIRRORS; chi++) place_block(p->block, &o->level[l].down_moments[chi], 0, o->level[l].down_moments[chi].columns, 1, moments + chi * block);
     for (int i = 0; p->gradient && i < FMM_MIRRORS * rows; i++)
       if (slot[i] >= 0) scale_row(i % rows, p->block, 1 / h->unit[slot[i] / 2], moments + i / rows * block);
     FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->op[l].d_down_moments, moments, (size_t)(FMM_MIRRORS * block) * sizeof(double), cudaMemcpyHostToDevice)));
@@ -237,6 +258,7 @@ fmm_status send_matrices(const fmm_cuda_setup *setup, int quarter) {
       }
       FMM_CHECK(CUDA_CHECKED(cudaMemcpy(matrix_of(p, &p->op[l], i).d_to, dense + n * n, (size_t)(count * size) * sizeof(double), cudaMemcpyHostToDevice)));
     }
+  if (quarter == 0 && fmm_cuda_may_take_moments(p)) FMM_CHECK(send_moments(p, setup->state->operators));
   if (quarter == MATRIX_JOBS - 1 && fmm_cuda_may_take_harmonics(p)) FMM_CHECK(send_harmonics(p, setup->state->operators));
   for (int l = fmm_cuda_first_set(p); quarter == MATRIX_JOBS - 1 && !p->block && l < p->n_operator_levels; l++) {
     const double *shell = setup->state->operators->level[l].shell;

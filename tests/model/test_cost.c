@@ -1,5 +1,6 @@
 /* The cost table and Choi's equations against formulas written out here from the rates of a recorded machine. */
 #include "test.h"
+#include "kernels/pair/pair_tiles.h"
 #include <math.h>
 #include "model/model.h"
 
@@ -67,6 +68,21 @@ static void the_two_parts_of_a_phase_have_constants_of_their_own(void **state) {
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
   assert_near(t.level_s[FMM_PHASE_UP][2][FMM_DEVICE_CPU][0], 2 * 3.2e9 / 160e9 + 3e-6 + 152e-8, 1e-12);
   assert_true(fmm_phase_unknowns(&c, &fmm_info_stokes, FMM_PHASE_DOWN) == 3 * 152 && fmm_phase_unknowns(&c, &fmm_info_laplace, FMM_PHASE_ULIST) == 0);
+}
+
+/* In single a GPU takes many leaves' moments: of a pair of point and surface point so many multiply-adds as 105 pairs of degree and order have, for 152 points, and no root; of one leaf less sums with surfaces. */
+static void moments_of_many_leaves_are_priced_by_their_recurrence(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  fmm_counts c = counts();
+  c.level[FMM_WORK_UP_GPU][3] = (fmm_work){.pairs = 1e9, .flops = 11e9, .bytes = 10, .entries = 20};
+  c.n_leaves = FMM_LEAVES_MANY;
+  const fmm_device_rates *d = &m.device[FMM_DEVICE_GPU];
+  fmm_roofline many = fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_UP, 1);
+  assert_near(many.seconds, 1e9 * 5 * 105 / 152 * 2 / d->fma_flops_per_s[1].value, 1e-12);
+  fmm_roofline in_double = fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_UP, 0);
+  c.n_leaves--;
+  fmm_roofline fewer = fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_UP, 1);
+  assert_true(fewer.seconds == in_double.seconds && fewer.seconds > 1.2 * many.seconds);
 }
 
 /* Two instructions beside the root for seven, with gradients seven for thirteen, where the GPU's kernels for lattices serve. */
@@ -420,6 +436,7 @@ static void equation_6_gives_the_peak_of_table_1(void **state) { assert_near(fmm
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_phase_takes_the_larger_of_compute_and_memory),
                                      cmocka_unit_test(the_two_parts_of_a_phase_have_constants_of_their_own),
+                                     cmocka_unit_test(moments_of_many_leaves_are_priced_by_their_recurrence),
                                      cmocka_unit_test(sums_along_the_rows_of_surfaces_are_priced_by_what_they_do),
                                      cmocka_unit_test(a_phase_without_work_costs_nothing),
                                      cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst),
