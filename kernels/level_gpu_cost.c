@@ -1,4 +1,4 @@
-/* Work of up and down in the form of the GPU: by surfaces, but for potentials of many leaves: pairs and bytes as on the CPU without harmonics, and products
+/* Work of up and down in the form of the GPU: by surfaces, but for potentials of many leaves (downward; how upward moments in float are priced, model/cost.c says): pairs and bytes as on the CPU without harmonics, and products
  *   by parity blocks (kernels/parity_cuda.cu), all padded to one length: two factors a leaf, and at a box with children one and translations that are as much as eight;
  *   or dense (kernels/product_cuda.cu):
  *     up:   two products a leaf, eight translations and one product a box with children
