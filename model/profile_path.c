@@ -33,6 +33,7 @@ fmm_status fmm_profile_user_path(const char *fingerprint, int gpu_sms, char path
 }
 
 static fmm_status take_named(const char *named, const char *by, char path[512]) {
+  if (!*named) return FMM_FAIL(FMM_ERR_PROFILE, "the profile path given by %s is empty: name a file, or leave it out", by);
   if (strlen(named) >= 512) return FMM_FAIL(FMM_ERR_PROFILE, "the profile path given by %s is longer than 511 bytes", by);
   if (!fmm_file_readable(named))
     return FMM_FAIL(FMM_ERR_PROFILE, "%s (given by %s) cannot be read; run fmm-calibrate --profile %s, or name another", named, by, named);

@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 1 << 18, MAX_TEMPORARIES = 16, LARGEST_TRANSFER = 1 << 30 };
+enum { BUFFER_BYTES = 1 << 18, MAX_TEMPORARIES = 16, LARGEST_TRANSFER = 1 << 30, MOST_OF_NAME = 200 /* bytes of a file's name in its temporary's, as names have 255 at most */, MOST_TRIES = 100 };
 
 static atomic_llong calls, fail_at;
 static atomic_int fail_error;
@@ -215,15 +216,30 @@ static void release(fmm_replacement *r) {
   *r = (fmm_replacement){.fd = -1, .slot = -1};
 }
 
-/* Opens TARGET.PID-NUMBER.part beside the target, with the mode of the file it will replace. */
+/* A name that no other thread has, and another process or machine hardly: numbers of processes are those of their container. */
+static void name_temporary(fmm_replacement *r, size_t capacity) {
+  static atomic_uint number;
+  const char *slash = strrchr(r->target, '/');
+  const int begin = slash ? (int)(slash + 1 - r->target) : 0, kept = (int)strnlen(r->target + begin, MOST_OF_NAME);
+  struct timespec now = {0};
+  clock_gettime(CLOCK_REALTIME, &now);
+  snprintf(r->temporary, capacity, "%.*s.%ld-%u-%09ld.part", begin + kept, r->target, (long)getpid(), atomic_fetch_add(&number, 1), (long)now.tv_nsec);
+}
+
+/* Opens a file of its own beside the target, NAME.PID-NUMBER-TIME.part, with the mode of the file it will replace. */
 static fmm_status open_temporary(fmm_replacement *r, const struct stat *existing) {
-  static atomic_int number;
-  size_t capacity = strlen(r->target) + 48;
+  size_t capacity = strlen(r->target) + 64;
   FMM_TRY(FMM_ALLOCATE(&r->temporary, capacity, "a path"));
-  snprintf(r->temporary, capacity, "%s.%ld-%d.part", r->target, (long)getpid(), atomic_fetch_add(&number, 1));
+  for (int tries = 0; r->fd < 0; tries++) {
+    name_temporary(r, capacity);
+    r->fd = call_open(r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+    if (r->fd >= 0 || (errno == EEXIST && tries < MOST_TRIES)) continue;
+    const int error = errno;
+    FMM_FREE(&r->temporary); /* it is not ours to remove */
+    errno = error;
+    return write_failed(r->target, error == ENAMETOOLONG ? "cannot be written" : "cannot be written (its directory must exist and be writable)");
+  }
   r->slot = remember_temporary(r->temporary);
-  r->fd = call_open(r->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
-  if (r->fd < 0) return write_failed(r->target, "cannot be written (its directory must exist and be writable)");
   if (existing) (void)!fchmod(r->fd, existing->st_mode & 0777);
   return FMM_OK;
 }
@@ -233,6 +249,7 @@ static fmm_status open_target(fmm_replacement *r, const char *path) {
   FMM_TRY(copy_path(path, &r->target));
   FMM_TRY(FMM_ALLOCATE(&r->buffer, BUFFER_BYTES, "a file buffer"));
   int exists = stat(r->target, &s) == 0;
+  if (!exists && errno == ENAMETOOLONG) return write_failed(path, "cannot be written"); /* its temporary's name may be shorter */
   if (exists && S_ISDIR(s.st_mode)) return FMM_FAIL(FMM_ERR_FILE, "%s: is a directory, a file name was expected", path);
   if (!exists || S_ISREG(s.st_mode)) return open_temporary(r, exists ? &s : NULL);
   r->fd = call_open(r->target, O_WRONLY, 0);

@@ -19,11 +19,14 @@ static void end_by_signal(int number) {
 }
 
 void fmm_cli_begin(const char *command) {
-  struct sigaction end = {.sa_handler = end_by_signal}, ignore = {.sa_handler = SIG_IGN};
+  static const int unless_ignored[] = {SIGHUP, SIGQUIT, SIGXCPU}; /* as nohup asks, and scripts for what they leave running */
+  struct sigaction end = {.sa_handler = end_by_signal}, ignore = {.sa_handler = SIG_IGN}, before;
   the_command = command;
   sigemptyset(&end.sa_mask);
   sigaction(SIGINT, &end, NULL);
   sigaction(SIGTERM, &end, NULL);
+  for (size_t i = 0; i < sizeof unless_ignored / sizeof *unless_ignored; i++)
+    if (!sigaction(unless_ignored[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(unless_ignored[i], &end, NULL);
   sigaction(SIGPIPE, &ignore, NULL);
   sigaction(SIGXFSZ, &ignore, NULL);
 }

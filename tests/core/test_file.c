@@ -188,6 +188,38 @@ static void a_handler_can_remove_what_is_under_way(void **state) {
   fmm_replace_abandon(&r);
 }
 
+/* Temporaries are files of their own, whatever other writers of the same file name theirs, and fit beside the longest name. */
+static void two_writers_at_once_leave_one_whole_file(void **state) {
+  fmm_replacement first, second;
+  char text[3] = "";
+  assert_ok(fmm_replace_begin(&first, path));
+  assert_ok(fmm_replace_begin(&second, path));
+  assert_int_equal(entries(), 2);
+  assert_ok(fmm_replace_printf(&first, "%d\n", 7));
+  assert_ok(fmm_replace_printf(&second, "%d\n", 8));
+  assert_ok(fmm_replace_commit(&second));
+  assert_ok(fmm_replace_commit(&first));
+  assert_int_equal(entries(), 1);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  assert_int_equal(fread(text, 1, sizeof text, file), 2);
+  assert_memory_equal(text, "7\n", 2);
+  fclose(file);
+}
+
+static void the_longest_name_can_be_written(void **state) {
+  char name[512];
+  const int begin = snprintf(name, sizeof name, "%s/", directory);
+  memset(name + begin, 'n', 255), name[begin + 255] = 0;
+  assert_ok(fmm_file_replace(name, "x", 1));
+  assert_int_equal(entries(), 1);
+  assert_int_equal(unlink(name), 0);
+  name[begin + 255] = 'n', name[begin + 256] = 0;
+  assert_int_equal(fmm_file_check_writable(name), FMM_ERR_FILE);
+  assert_non_null(strstr(fmm_last_error(), strerror(ENAMETOOLONG)));
+  assert_int_equal(entries(), 0);
+}
+
 static void parents_are_made(void **state) {
   char deep[128];
   snprintf(deep, sizeof deep, "%s/a/b/c", directory);
@@ -209,6 +241,7 @@ int main(void) {
                                      FILE_TEST(transfers_of_one_byte_and_failing_reads_are_handled),
                                      FILE_TEST(failing_allocation_leaks_and_loses_nothing), FILE_TEST(a_link_is_followed_and_the_mode_kept),
                                      FILE_TEST(a_device_is_written_directly_and_its_full_disk_reported),
-                                     FILE_TEST(a_handler_can_remove_what_is_under_way), FILE_TEST(parents_are_made)};
+                                     FILE_TEST(a_handler_can_remove_what_is_under_way), FILE_TEST(two_writers_at_once_leave_one_whole_file),
+                                     FILE_TEST(the_longest_name_can_be_written), FILE_TEST(parents_are_made)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,17 @@ static void nothing_is_bound_when_that_would_take_something_from_others(void **s
     if (omp_in_parallel()) assert_non_null(fmm_binding_refusal(one));
     fmm_binding_end(one);
   }
+#pragma omp parallel num_threads(1)
+  {
+    fmm_binding_begin(one, 1);
+    assert_string_equal(fmm_binding_refusal(one), "the call comes from a parallel region");
+    fmm_binding_end(one);
+  }
+  omp_set_dynamic(1);
+  fmm_binding_begin(one, 1);
+  assert_non_null(fmm_binding_refusal(one));
+  fmm_binding_end(one);
+  omp_set_dynamic(0);
   assert_int_equal(setenv("OMP_PLACES", "cores", 1), 0);
   fmm_binding_begin(one, 1);
   assert_non_null(fmm_binding_refusal(one));
