@@ -68,7 +68,9 @@ static void print_resources(const fmm_run *run) {
   printf("memory      %s peak, %s of it the plan's", fmm_text_bytes((double)usage.ru_maxrss * 1024, a), fmm_text_bytes((double)run->info.host_bytes, b));
   if (run->info.device_bytes) printf(", %s on the GPU", fmm_text_bytes((double)run->info.device_bytes, a));
   printf("\nprofile     %s (%s", run->machine.path[0] ? run->machine.path : "not kept", run->machine.effort);
-  if (run->machine.created_unix_s > 0) printf(", %.1f days old", (difftime(time(NULL), 0) - run->machine.created_unix_s) / 86400);
+  const double age_s = difftime(time(NULL), 0) - run->machine.created_unix_s;
+  if (run->machine.created_unix_s > 0 && age_s < -60) printf(", dated in the future");
+  else if (run->machine.created_unix_s > 0) printf(", %.1f days old", age_s / 86400);
   printf(")\n");
 }
 

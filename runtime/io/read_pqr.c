@@ -3,16 +3,20 @@
  * records are passed over. Makes x y z charge.
  * Reference: APBS, documentation of the PQR format. */
 #include <string.h>
+#include <strings.h>
 
 #include "number.h"
 #include "text.h"
 
 enum { HEAD = 5, TAIL = 5 };
 
-static int is_atom(fmm_view line) {
-  size_t n = (size_t)(line.end - line.begin);
-  return (n >= 4 && !memcmp(line.begin, "ATOM", 4)) || (n >= 6 && !memcmp(line.begin, "HETATM", 6));
+/* In any case of letters: a record that is passed over is a charge that is lost. */
+static int begins(fmm_view line, const char *name) {
+  const size_t n = strlen(name);
+  return (size_t)(line.end - line.begin) >= n && !strncasecmp(line.begin, name, n);
 }
+
+static int is_atom(fmm_view line) { return begins(line, "ATOM") || begins(line, "HETATM"); }
 
 /* Fields without a blank between them, as large numbers and long names make them (ARGA1000, HH11ARG): two at most, where what would be x has a decimal point, as the residue's number, which
  * stands there where the radius is missing, has not. */
@@ -26,7 +30,7 @@ static int has_point(fmm_view line, int64_t number) {
 }
 
 /* Numbers of five digits touch the record's name: HETATM12345 is one field for two. */
-static int number_joined(fmm_view line) { return line.begin[0] == 'H' && line.begin[6] >= '0' && line.begin[6] <= '9'; }
+static int number_joined(fmm_view line) { return begins(line, "HETATM") && line.begin[6] >= '0' && line.begin[6] <= '9'; }
 
 static fmm_status parse_atom(const fmm_lines *lines, double row[4]) {
   static const char *const names[TAIL] = {"x", "y", "z", "charge", "radius"};
@@ -51,12 +55,10 @@ static fmm_status parse_atom(const fmm_lines *lines, double row[4]) {
   return FMM_OK;
 }
 
-static int is_model(fmm_view line) { return line.end - line.begin >= 5 && !memcmp(line.begin, "MODEL", 5); }
-
 static fmm_status read_atoms(fmm_lines *lines, fmm_table *table) {
   while (fmm_lines_next(lines)) {
     double *row;
-    if (is_model(lines->line) && table->rows)
+    if (begins(lines->line, "MODEL") && table->rows)
       return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: a second MODEL; their atoms would be summed together: give each a file of its own", lines->path, (long long)lines->number);
     if (!is_atom(lines->line)) continue;
     FMM_TRY(fmm_table_next_row(table, &row));

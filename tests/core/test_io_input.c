@@ -113,6 +113,8 @@ static void pqr_reads_the_last_five_fields_of_atoms_only(void **state) {
   assert_reads(file_with("a.pqr", "MODEL 1\nATOM 1 N ALA 1 1 2 3 0.5 0\nENDMDL\n"), 1, 1, two_points, two_densities);
   assert_refused(file_with("a.pqr", "MODEL 1\nATOM 1 N ALA 1 1 2 3 0.5 0\nENDMDL\nMODEL 2\nATOM 1 N ALA 1 1 2 3 0.5 0\nENDMDL\n"), ":4:", "MODEL");
   assert_reads(file_with("a.pqr", "HETATM10000 CL CL 1 1 2 3 0.5 0\n"), 1, 1, two_points, two_densities);
+  assert_reads(file_with("a.pqr", "Hetatm10000 CL CL 1 1 2 3 0.5 0\natom 1 CL CL A 1 -4.5 5e-3 6e10 -0.25 0\n"), 2, 1, two_points, two_densities);
+  assert_refused(file_with("a.pqr", "atom 1 CL CL A 1 1 2 3 0.5 0\nmodel 2\n"), ":2: a second MODEL", "a file of its own");
   assert_refused(file_with("a.pqr", "REMARK\nATOM 1 N MET 1 1 2 3\n"), ":2:", "8 fields");
   assert_refused(file_with("a.pqr", "ATOM 1 N ALA 1 0.0 1.0 0.0 1.0\n"), ":1: 9 fields", "x y z charge radius"); /* no radius: x is not the residue's number */
   assert_reads(file_with("a.pqr", "ATOM    100 HH11ARGN  10  1.0 2.0 3.0 0.5 1.4\n"), 1, 1, two_points, two_densities); /* columns that touch */
