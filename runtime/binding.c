@@ -145,7 +145,7 @@ static const char *refusal_of(fmm_binding *b) {
   if (b->threads < 2) return "there is one thread";
   if (!topology) return "hwloc cannot bind threads here";
   if (omp_get_level() > 0) return "the call comes from a parallel region"; /* of one thread too, whose teams are made anew, where their maker is bound */
-  if (omp_get_dynamic()) return "OpenMP may change the number of threads"; /* by the mask of the one that asks: one that is bound would get itself alone, and not the others to be freed */
+  if (omp_get_dynamic()) return "OpenMP may change the number of threads (OMP_DYNAMIC)"; /* by the mask of the one that asks: one that is bound would get itself alone, and not the others to be freed */
   if (openmp_wish() || omp_get_proc_bind() != omp_proc_bind_false) return "the OpenMP environment places threads";
   if (sched_getaffinity(0, b->bytes, nth(b, b->saved, 0))) return "the calling thread's mask cannot be read";
   if (!choose_places(b)) return "there are not as many threads as cores";

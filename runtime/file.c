@@ -237,7 +237,7 @@ static fmm_status open_temporary(fmm_replacement *r, const struct stat *existing
     const int error = errno;
     FMM_FREE(&r->temporary); /* it is not ours to remove */
     errno = error;
-    return write_failed(r->target, error == ENAMETOOLONG ? "cannot be written" : "cannot be written (its directory must exist and be writable)");
+    return write_failed(r->target, error == ENAMETOOLONG ? "cannot be written (give it a shorter name)" : "cannot be written (its directory must exist and be writable)");
   }
   r->slot = remember_temporary(r->temporary);
   if (existing) (void)!fchmod(r->fd, existing->st_mode & 0777);
@@ -249,7 +249,7 @@ static fmm_status open_target(fmm_replacement *r, const char *path) {
   FMM_TRY(copy_path(path, &r->target));
   FMM_TRY(FMM_ALLOCATE(&r->buffer, BUFFER_BYTES, "a file buffer"));
   int exists = stat(r->target, &s) == 0;
-  if (!exists && errno == ENAMETOOLONG) return write_failed(path, "cannot be written"); /* its temporary's name may be shorter */
+  if (!exists && errno == ENAMETOOLONG) return write_failed(path, "cannot be written (give it a shorter name)"); /* its temporary's name may be shorter */
   if (exists && S_ISDIR(s.st_mode)) return FMM_FAIL(FMM_ERR_FILE, "%s: is a directory, a file name was expected", path);
   if (!exists || S_ISREG(s.st_mode)) return open_temporary(r, exists ? &s : NULL);
   r->fd = call_open(r->target, O_WRONLY, 0);

@@ -97,12 +97,14 @@ static void nothing_is_bound_when_that_would_take_something_from_others(void **s
 #pragma omp parallel num_threads(1)
   {
     fmm_binding_begin(one, 1);
-    assert_string_equal(fmm_binding_refusal(one), "the call comes from a parallel region");
+    assert_non_null(fmm_binding_refusal(one));
+    if (can_bind) assert_string_equal(fmm_binding_refusal(one), "the call comes from a parallel region");
     fmm_binding_end(one);
   }
   omp_set_dynamic(1);
   fmm_binding_begin(one, 1);
   assert_non_null(fmm_binding_refusal(one));
+  if (can_bind) assert_string_equal(fmm_binding_refusal(one), "OpenMP may change the number of threads (OMP_DYNAMIC)");
   fmm_binding_end(one);
   omp_set_dynamic(0);
   assert_int_equal(setenv("OMP_PLACES", "cores", 1), 0);
