@@ -1,8 +1,8 @@
 /* Solid harmonics: what leaves' points give to and take from surfaces, for pairs whose fields are harmonic (1/r).
  *
  * P2M by surfaces sums every point onto every check point. But what a leaf's points make outside, as far as surfaces of order p can tell it, is given by fewer numbers, the moments of
- * its densities with the solid harmonics up to degree L (fmm_harmonic_degree), which cost two or three operations a point each where a pair of point and surface costs seven. They become upward coefficients by
- * one matrix, in which the field of moments at the check points is multiplied in (fmm_level_operators.up_moments), so that everything else stays as it is. Downward, coefficients become those of the
+ * its densities with the solid harmonics up to degree L (fmm_harmonic_degree), which cost two or three operations a point each where a pair of point and surface costs seven. They become equivalent densities by
+ * one matrix, the field of moments at the check points and its inverse (fmm_level_operators.up_moments), so that everything else stays as it is. Downward, check potentials become the coefficients of the
  * harmonics inside the leaf (down_moments), and their sums at the points are potentials; those of three derivatives, made once a leaf, are gradients.
  *
  * The harmonics, real, of degree l and order m <= l, cosine and sine:
@@ -33,6 +33,9 @@ static inline int fmm_harmonic_degree(int order) {
 }
 enum { FMM_MOST_DEGREE = 48, FMM_MOST_HARMONICS = (FMM_MOST_DEGREE + 1) * (FMM_MOST_DEGREE + 2) }; /* of any order; cosines and sines */
 static inline int fmm_harmonic_pairs(int degree) { return (degree + 1) * (degree + 2) / 2; }
+/* Whether leaves' moments become equivalent densities, and check potentials harmonics, by one matrix each, so that coefficients are not made on the way. These matrices have no entries as large as the inverses of which they are made; but
+ * from order 17 on what rounding leaves is three to fifteen times as much as with two (a lone charge's potential upward, potentials inside a shell of equal charges downward). */
+static inline int fmm_moments_are_whole(int order) { return order <= 16; }
 /* Operations on vectors a point and pair of (l, m): three of the recurrence, a multiply-add of cosine and sine for each output; a multiply-add counts as one. */
 static inline int fmm_harmonic_instructions(int gradient) { return 3 + 2 * (gradient ? 4 : 1); }
 static inline int fmm_harmonic_pair(int degree, int l, int m) { return m * (degree + 1) - m * (m - 1) / 2 + l - m; }

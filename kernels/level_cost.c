@@ -1,4 +1,4 @@
-/* The walk of level_cost.h: a leaf is points x n_surface kernel evaluations and both factors of check-to-equivalent, or points x harmonics and a product with these, one of surfaces, a parent eight translations
+/* The walk of level_cost.h: a leaf is points x n_surface kernel evaluations and both factors of check-to-equivalent, or points x harmonics and a product with these (above an order one of surfaces too, kernels/operators.h), a parent eight translations
  * together (absent children included) and one factor; a level reads its operators once. */
 #include "kernels/level_cost.h"
 
@@ -9,7 +9,7 @@ typedef struct leaf_form { fmm_point_form point; double product_flops, operator_
 
 static leaf_form form_of(const fmm_count_case *what, const fmm_level_walk *walk, const fmm_box_work *w) {
   const fmm_point_form point = fmm_point_form_of(what, walk->gradient, walk->harmonics);
-  const double n = fmm_count_unknowns(what), entries = fmm_harmonic_entries(what) + n * n / FMM_MIRRORS;
+  const double n = fmm_count_unknowns(what), entries = fmm_harmonic_entries(what) + (fmm_moments_are_whole(what->order) ? 0 : n * n / FMM_MIRRORS);
   return walk->harmonics ? (leaf_form){point, 2 * entries * what->n_columns, sizeof(double) * entries} : (leaf_form){point, w->leaf_flops, w->leaf_operator_bytes};
 }
 

@@ -44,9 +44,8 @@ typedef struct fmm_level_operators {
   /* m2m[chi]: coefficients of block chi from all n inner unknowns of the child in octant 0. l2l[chi]: inner check unknowns of block chi of that
    * child from all n coefficients of the parent. With no parity: m2m[c], l2l[c] of octant c, n x n. */
   fmm_panels m2m[8], l2l[8];
-  /* Harmonic pairs, kernels/harmonics.h: block chi of the upward coefficients from the moments of a leaf's densities, and of the harmonics inside a leaf, in units of its side, from its downward coefficients (times the
-   * level's factor, fmm_operators_scale), with the shell field in degree 0. The other factors are not multiplied in: with them what rounding leaves was three to fifteen times as much from order 17 on (a lone charge's
-   * potential upward, potentials inside a shell of equal charges downward). */
+  /* Harmonic pairs, kernels/harmonics.h: block chi of the upward equivalent densities, regrouped, from the moments of a leaf's densities, and of the harmonics inside a leaf, in units of its side, from its regrouped check
+   * potentials (times the level's factor, fmm_operators_scale), with the shell field in degree 0. Where these are not whole (fmm_moments_are_whole), from and to coefficients instead. */
   fmm_panels up_moments[8], down_moments[8];
   /* Likewise of W and X: the harmonics outside a box, of its upward equivalent densities, and its downward check potentials of harmonics inside, both regrouped; times the level's factor. */
   fmm_panels w_moments[8], x_moments[8];

@@ -1,7 +1,8 @@
 /* Operators between a box's solid harmonics and its coefficients or surfaces (kernels/harmonics.h). Those of W and X are harmonics at the inner surface; those of leaves are made of the inverses: the field of
- * moments at the upward check points, through up_first, and what downward equivalent densities, down_second, make inside. Both of these are the same table, weight H(x) / |x|^(2l+1) at the points x of the
+ * moments at the upward check points, through up_first and up_second, and what downward equivalent densities make inside, with these through down_second and down_first (the outer factors up to an order, operators.h). Both of these are the same table, weight H(x) / |x|^(2l+1) at the points x of the
  * outer surface, in units of the side. All is even or odd as its harmonic is: one point of each orbit tells the others. */
 #include <math.h>
+#include <string.h>
 
 #include "kernels/operators_parts.h"
 
@@ -45,11 +46,20 @@ static const double *weights_of(const fmm_harmonics *h, int chi, double *to) {
   return to;
 }
 
+/* matrix = matrix through the square factor, on its left (rows are the factor's) or right, by way of `work` of its size. */
+static void multiply_in(const fmm_panels *factor, int on_left, int rows, int columns, double *matrix, double *square, double *work) {
+  unpack(factor, square);
+  if (on_left) fmm_small_product(rows, columns, rows, square, matrix, work);
+  else fmm_small_product(rows, columns, columns, matrix, square, work);
+  memcpy(matrix, work, (size_t)rows * (size_t)columns * sizeof *matrix);
+}
+
 /* work: table and its transpose, a product, a square block, factors of rows and of terms. */
 static fmm_status make_block(const fmm_operators *o, fmm_level_operators *set, int chi, const double *inner, const double *outer) {
   const fmm_harmonics *h = &o->harmonics;
   const int rows = o->parity.begin[chi + 1] - o->parity.begin[chi], terms = h->begin[chi + 1] - h->begin[chi];
   const int64_t size = (int64_t)rows * terms;
+  const int whole = fmm_moments_are_whole(o->order);
   double *table = NULL;
   fmm_status status = FMM_OK;
   FMM_CHECK(FMM_ALLOCATE(&table, 3 * size + (int64_t)rows * rows + rows + terms, "operators of harmonics"));
@@ -59,6 +69,7 @@ static fmm_status make_block(const fmm_operators *o, fmm_level_operators *set, i
   unpack(&set->up_first[chi], square);
   fmm_small_product(rows, terms, rows, square, table, product);
   for (int64_t i = 0; i < size; i++) product[i] *= FMM_MIRRORS; /* sums over orbits */
+  if (whole) multiply_in(&set->up_second[chi], 1, rows, terms, product, square, turned);
   FMM_CHECK(fmm_panels_pack(&set->up_moments[chi], rows, terms, product, terms, 1, NULL, NULL));
   for (int i = 0; i < rows; i++) {
     const double points = o->parity.weight[o->parity.begin[chi] + i] * o->parity.weight[o->parity.begin[chi] + i];
@@ -67,6 +78,7 @@ static fmm_status make_block(const fmm_operators *o, fmm_level_operators *set, i
   unpack(&set->down_second[chi], square);
   fmm_small_product(terms, rows, rows, turned, square, product);
   for (int i = 0; i < rows && chi == 0 && set->shell; i++) product[(int64_t)h->place[0] * rows + i] += set->shell[i];
+  if (whole) multiply_in(&set->down_first[chi], 0, terms, rows, product, square, table);
   FMM_CHECK(fmm_panels_pack(&set->down_moments[chi], terms, rows, product, rows, 1, NULL, NULL));
   fill_block(o, chi, inner, 1, table);
   FMM_CHECK(fmm_panels_pack(&set->x_moments[chi], rows, terms, table, terms, 1, NULL, NULL));

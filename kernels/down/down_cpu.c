@@ -62,8 +62,9 @@ static void give_values(const fmm_level_worker *t, const fmm_level_operators *se
   const int n_outputs = state->gradient ? FMM_HARMONIC_OUTPUTS : 1;
   fmm_lanes_gather(t->k, lanes, o->n, state->n_columns, state->down_check, 1, natural); /* divided by the scale, which what comes of it is multiplied with */
   t->k->regroup(o, natural, regrouped);
-  fmm_translate_square(t->k, o, set->down_first, regrouped, coefficients);
-  fmm_translate_blocks(t->k, set->down_moments, o->parity.begin, h->begin, coefficients, t->harmonics.terms);
+  const int whole = fmm_moments_are_whole(o->order);
+  if (!whole) fmm_translate_square(t->k, o, set->down_first, regrouped, coefficients);
+  fmm_translate_blocks(t->k, set->down_moments, o->parity.begin, h->begin, whole ? regrouped : coefficients, t->harmonics.terms);
   if (state->gradient) t->k->slopes(h, 0.5 / half_width, t->harmonics.terms, t->harmonics.terms + (int64_t)h->n_terms * FMM_LANES);
   double *of_leaf[FMM_LANES] = {NULL}, *room = t->harmonics.values + FMM_LANES * t->harmonics.stride;
   for (int l = 0; l < lanes->n_lanes; l++) of_leaf[l] = t->harmonics.values + l * t->harmonics.stride;

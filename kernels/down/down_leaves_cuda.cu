@@ -101,9 +101,9 @@ struct from_harmonics {
   }
 };
 
-/* Check potentials, with what is inherited, regrouped and through the first factor: coefficients, in x. */
+/* Check potentials, with what is inherited, regrouped, in x. */
 template <int K>
-__device__ __forceinline__ void find_coefficients(const fmm_cuda_parity &p, const points_job &a, double *x, double *natural, leaf *of, double *scale) {
+__device__ __forceinline__ void bring_checks(const fmm_cuda_parity &p, const points_job &a, double *x, double *natural, leaf *of, double *scale) {
   fmm_cuda_await_earlier();
   const pair w = pair_of(p);
   bring_both<K>(p, w, x, natural, -1);
@@ -112,7 +112,6 @@ __device__ __forceinline__ void find_coefficients(const fmm_cuda_parity &p, cons
   __syncthreads();
   regroup<K>(p, x, natural, -1);
   __syncthreads();
-  square(task_of_all<K>(), p.d_first, x);
 }
 
 /* Behind x: natural values, then coefficients in double. */
@@ -145,7 +144,7 @@ __global__ void __launch_bounds__(THREADS, P <= 6 ? 3 : 2) by_harmonics(const fm
   __shared__ leaf of[BOXES];
   __shared__ double scale[BOXES];
   double *coefficients = x + BOXES * pitch_of(K); /* where natural values were */
-  find_coefficients<K>(p, a, x, coefficients, of, scale);
+  bring_checks<K>(p, a, x, coefficients, of, scale);
   to_harmonics<L, K>(x, a.moments, a.slots, coefficients);
   for (int i = threadIdx.x; i < BOXES * (L + 1); i += THREADS) coefficients[i / (L + 1) * N + 2 * (i % (L + 1)) + 1] = 0; /* sines of order 0 */
   __syncthreads();
@@ -166,7 +165,8 @@ __global__ void __launch_bounds__(THREADS, P <= 6 ? 3 : 2) by_surfaces(const fmm
   __shared__ leaf of[BOXES];
   __shared__ double scale[BOXES];
   double *natural = x + BOXES * pitch_of(K);
-  find_coefficients<K>(p, a, x, natural, of, scale);
+  bring_checks<K>(p, a, x, natural, of, scale);
+  square(task_of_all<K>(), p.d_first, x);
   square(task_of_all<K>(), p.d_second, x);
   __syncthreads();
   if (threadIdx.x < BOXES) of[threadIdx.x].constant *= __dmul_rn(scale[threadIdx.x], x[threadIdx.x * pitch_of(K) + p.shell_place[0]]); /* the shell field */

@@ -43,8 +43,7 @@ static void l2p_by_harmonics(const fmm_state *state, int32_t box, const vectors 
   const int64_t plane = state->n_columns * tree->targets.n;
   for (int c = 0; c < state->n_columns; c++) {
     const fmm_level_operators *set = fmm_operators_at(o, tree->level[box]);
-    fmm_apply_first(o, set->down_first, 1, state->down_check + place_of(state, box, c), v->coefficients, v->scratch);
-    fmm_apply_blocks(o, set->down_moments, o->parity.begin, h->begin, v->coefficients, v->terms);
+    fmm_apply_down_moments(o, set, state->down_check + place_of(state, box, c), v->terms, v->scratch);
     for (int64_t i = tree->target_begin[box]; i < tree->target_end[box]; i++) {
       double at[3];
       fmm_harmonic_place(&frame, tree->targets.x[i], tree->targets.y[i], tree->targets.z[i], at);

@@ -46,8 +46,9 @@ static void take_moments(const fmm_level_worker *t, const fmm_level_operators *s
     moments[l] = to;
   }
   t->k->put(2 * h->n_pairs, h->row[0], moments, 1, t->harmonics.terms);
-  fmm_translate_blocks(t->k, set->up_moments, h->begin, o->parity.begin, t->harmonics.terms, coefficients);
-  fmm_translate_square(t->k, o, set->up_second, coefficients, regrouped);
+  const int whole = fmm_moments_are_whole(o->order);
+  fmm_translate_blocks(t->k, set->up_moments, h->begin, o->parity.begin, t->harmonics.terms, whole ? regrouped : coefficients);
+  if (!whole) fmm_translate_square(t->k, o, set->up_second, coefficients, regrouped);
   t->k->spread(o, regrouped, natural);
   fmm_lanes_scatter(t->k, lanes, o->n, state->n_columns, natural, 0, state->up_equivalent);
 }

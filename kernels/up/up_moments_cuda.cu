@@ -1,4 +1,4 @@
-/* Leaves upward on the GPU by solid harmonics, in float, where V's spectra are: the moments of sixteen leaves (kernels/harmonics.h) are summed and go by parity blocks to equivalent densities in one launch.
+/* Leaves upward on the GPU by solid harmonics, in float, where V's spectra are: the moments of sixteen leaves (kernels/harmonics.h) are summed and go by parity blocks to equivalent densities, by one matrix, in one launch.
  * An order m of the harmonics is one recurrence over degrees, of which two sums a degree are kept in registers, so orders are dealt to a thread block's eight warps. Four lanes a leaf follow one another through its
  * points, eight leaves together, the eight largest first, so that lanes wait less for one another; points come by chunks to shared memory, in units of the box's side from its middle, with densities times a
  * power of two that takes the leaf's largest to about 1. Degree 0, by far the largest where densities are of one sign, is summed in double. */
@@ -208,8 +208,6 @@ __global__ void __launch_bounds__(THREADS, P <= 6 ? 3 : 2) by_moments(const fmm_
   multiply<TILES, 1, T>(sum, x + mine.chi * T, pitch_of(T), a.moments + mine.chi * TILES * 8 * T, 0);
   __syncthreads();
   put(mine, sum, x);
-  __syncwarp();
-  square(mine, p.d_second, x);
   __syncthreads();
   keep_and_spread<K>(p, pair_of(p), x, x + BOXES * pitch_of(K));
 }

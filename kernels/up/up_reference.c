@@ -27,8 +27,7 @@ static void p2m_by_harmonics(const fmm_state *state, int32_t box, const vectors 
         if (h->place[k] >= 0) v->terms[h->place[k]] += state->density[c * tree->sources.n + i] * v->harmonics[k];
     }
     const fmm_level_operators *set = fmm_operators_at(o, tree->level[box]);
-    fmm_apply_blocks(o, set->up_moments, h->begin, o->parity.begin, v->terms, v->coefficients);
-    fmm_apply_second(o, set->up_second, 1, v->coefficients, equivalent_of(state, box, c), v->scratch);
+    fmm_apply_up_moments(o, set, v->terms, equivalent_of(state, box, c), v->scratch);
   }
 }
 

@@ -109,15 +109,22 @@ static void vlist_counts_every_pair_of_boxes_that_is_not_adjacent(void **state) 
   assert_true(c.total[FMM_PHASE_VLIST].bytes == 2 * LEAVES * (2 * spectrum + box) + 64 * 16.0 * 7 * 7 * 4); /* operators of all frequencies */
 }
 
-/* Solid harmonics up to degree 8, of which 45 pairs of degree and order, 81 harmonics: each leaf has a product with these and one of surfaces. Of what has none points are summed with surfaces. */
+/* Solid harmonics up to degree 8, of which 45 pairs of degree and order, 81 harmonics: each leaf has a product of these and the surface's points. Of what has none points are summed with surfaces. */
 static void up_and_down_count_points_times_harmonics_and_parity_blocks(void **state) {
   fmm_counts c = count(&fmm_info_laplace, 4, 1, 0), gradient = count(&fmm_info_laplace, 4, 1, 1);
-  double pairs = LEAVES * Q * 45.0, products = LEAVES * 2 * 56.0 * (81 + 56) / 8;
+  double pairs = LEAVES * Q * 45.0, products = LEAVES * 2 * 56.0 * 81 / 8;
   assert_true(c.total[FMM_PHASE_UP].pairs == pairs && c.total[FMM_PHASE_DOWN].pairs == pairs && gradient.total[FMM_PHASE_DOWN].pairs == pairs);
   assert_true(c.total[FMM_PHASE_UP].flops == 2 * 5 * pairs + products && c.total[FMM_PHASE_DOWN].flops == 2 * 5 * pairs + products);
   assert_true(gradient.total[FMM_PHASE_UP].flops == 2 * 5 * pairs + products && gradient.total[FMM_PHASE_DOWN].flops == 2 * 11 * pairs + products);
   assert_true(c.total[FMM_PHASE_UP].other == products && c.total[FMM_PHASE_DOWN].other == products);
-  assert_true(c.total[FMM_PHASE_UP].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 56 * (81 + 56) && c.total[FMM_PHASE_DOWN].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 56 * (81 + 56));
+  assert_true(c.total[FMM_PHASE_UP].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 56 * 81 && c.total[FMM_PHASE_DOWN].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 56 * 81);
+}
+
+/* Above order 16 coefficients are made on the way, by another one: degree 44 at order 17, of surfaces of 1,538 points. */
+static void leaves_of_high_orders_have_two_products(void **state) {
+  const fmm_counts whole = count(&fmm_info_laplace, 16, 1, 0), apart = count(&fmm_info_laplace, 17, 1, 0);
+  assert_true(whole.total[FMM_PHASE_UP].other == LEAVES * 2 * 1352.0 * 44 * 44 / 8);
+  assert_true(apart.total[FMM_PHASE_UP].other == LEAVES * 2 * 1538.0 * (45 * 45 + 1538) / 8 && apart.total[FMM_PHASE_DOWN].other == apart.total[FMM_PHASE_UP].other);
 }
 
 static void up_and_down_count_points_times_surface_and_parity_blocks(void **state) {
@@ -413,7 +420,7 @@ static void failed_allocation_is_a_memory_error(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(ulist_of_a_uniform_tree_is_equation_2),
                                      cmocka_unit_test(vlist_counts_every_pair_of_boxes_that_is_not_adjacent),
-                                     cmocka_unit_test(up_and_down_count_points_times_harmonics_and_parity_blocks),
+                                     cmocka_unit_test(up_and_down_count_points_times_harmonics_and_parity_blocks), cmocka_unit_test(leaves_of_high_orders_have_two_products),
                                      cmocka_unit_test(up_and_down_count_points_times_surface_and_parity_blocks),
                                      cmocka_unit_test(box_work_without_parity_is_dense), cmocka_unit_test(w_and_x_count_points_times_surface_or_harmonics),
                                      cmocka_unit_test(the_gpus_form_counts_parents_groups_and_padded_operators),

@@ -207,12 +207,12 @@ static double error_up(box_case *c, const double source[3], int harmonics) {
     fmm_harmonics_at(&o->harmonics, unit, c->value);
     for (int i = 0; i < 2 * o->harmonics.n_pairs; i++)
       if (o->harmonics.place[i] >= 0) c->terms[o->harmonics.place[i]] = c->value[i];
-    fmm_apply_blocks(o, set->up_moments, o->harmonics.begin, o->parity.begin, c->terms, c->coefficients);
+    fmm_apply_up_moments(o, set, c->terms, c->natural, c->scratch);
   } else {
     for (int i = 0; i < o->n; i++) surface_point(c, o->outer_radius, i, at), c->check[i] = between(at, source);
     fmm_apply_first(o, set->up_first, 1, c->check, c->coefficients, c->scratch);
+    fmm_apply_second(o, set->up_second, 1, c->coefficients, c->natural, c->scratch);
   }
-  fmm_apply_second(o, set->up_second, 1, c->coefficients, c->natural, c->scratch);
   for (int k = 0; k < AROUND; k++) {
     double sum = -between(c->around[k], source);
     size += sum * sum;
@@ -232,13 +232,13 @@ static double error_down(box_case *c, const double target[3], int harmonics) {
     double sum = -between(c->around[k], target);
     size += sum * sum;
     for (int i = 0; i < o->n; i++) surface_point(c, FMM_INNER_RADIUS, i, at), c->check[i] = between(at, c->around[k]);
-    fmm_apply_first(o, set->down_first, 1, c->check, c->coefficients, c->scratch);
     if (harmonics) {
       fmm_harmonics_at(&o->harmonics, unit, c->value);
-      fmm_apply_blocks(o, set->down_moments, o->parity.begin, o->harmonics.begin, c->coefficients, c->terms);
+      fmm_apply_down_moments(o, set, c->check, c->terms, c->scratch);
       for (int i = 0; i < 2 * o->harmonics.n_pairs; i++)
         if (o->harmonics.place[i] >= 0) sum += c->terms[o->harmonics.place[i]] * c->value[i];
     } else {
+      fmm_apply_first(o, set->down_first, 1, c->check, c->coefficients, c->scratch);
       fmm_apply_second(o, set->down_second, 1, c->coefficients, c->natural, c->scratch);
       fmm_shell_parts(o, set, c->coefficients, &shell);
       sum += shell;
