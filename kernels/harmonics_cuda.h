@@ -112,7 +112,10 @@ __device__ __forceinline__ void to_harmonics(const double *x, const double *mome
   constexpr int TILES = term_tiles_of(L), PITCH = coefficients_of(L);
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, chi = threadIdx.x >> 5;
   double sum[TILES][4] = {};
-  multiply<TILES, 1, K>(sum, x + chi * K, pitch_of(K), moments + chi * TILES * 8 * K, 0);
+  constexpr int ORDER = L == degree_of(5) ? 5 : L == degree_of(7) ? 7 : 0; /* whose blocks of as many odd axes have as many terms: 21, 15, 15 and 10; 45, 36, 36 and 28 */
+  by_axes<ORDER>(chi, [&](auto axes) {
+    multiply<ORDER ? (terms_of_block(L, (1 << axes.value) - 1) + 7) / 8 : TILES, 1, K>(sum, x + chi * K, pitch_of(K), moments + chi * TILES * 8 * K, 0, ORDER == 0 || chi == 0);
+  });
 #pragma unroll
   for (int i = 0; i < TILES; i++) {
     const short2 slot = __ldg((const short2 *)(slots + (chi * TILES + i) * 8 + 2 * t));

@@ -26,7 +26,7 @@ constexpr int staged(int k) {
 }
 constexpr int merge_bytes(int k) { return bytes_of(k) + stage_bytes(k, staged(k)); }
 
-template <int K, int SHARE>
+template <int K, int SHARE, int ORDER>
 __global__ void __launch_bounds__(THREADS, K <= 24 ? 3 : blocks_a_multiprocessor(K)) invert(const fmm_cuda_parity p) {
   extern __shared__ __align__(16) double x[];
   double *natural = x + BOXES * pitch_of(K);
@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(THREADS, K <= 24 ? 3 : blocks_a_multiprocessor
   __syncthreads();
   regroup<K>(p, x, natural, only);
   __syncthreads();
-  square(mine, p.d_first, x);
-  square(mine, p.d_second, x);
+  square<ORDER>(mine, p.d_first, x);
+  square<ORDER>(mine, p.d_second, x);
   if (SHARE == BLOCKS) return keep_block<K>(p, x, mine.chi);
   __syncthreads();
   keep_and_spread<K>(p, w, x, natural);
@@ -61,12 +61,13 @@ __device__ __forceinline__ void load_children(const fmm_cuda_parity &p, const ei
 }
 
 /* All blocks chi from the transforms over the children, some blocks psi of them in shared memory at a time: z, [transform][box][STAGED K]. */
-template <int K>
+template <int K, int ORDER>
 __device__ __forceinline__ void merge_all(const fmm_cuda_parity &p, const pair &w, const task_of_all<K> &mine, double *z, double (&sum)[tiles_of(K)][4]) {
-  constexpr int STAGED = staged(K), LENGTH = STAGED * K, PITCH = pitch_of(K, STAGED);
+  constexpr int STAGED = staged(K), LENGTH = STAGED * K, PITCH = pitch_of(K, STAGED), TILES = tiles_of(K);
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const eight child[2] = {children_of(p, w.c[0].box, warp), children_of(p, w.c[1].box, warp + BLOCKS)};
   const double *rows = block_of<K>(p.d_move, mine.chi * BLOCKS);
+  const int own = own_tiles<ORDER, K>(mine.chi); /* not constants here: code for each would leave fewer registers */
 #pragma unroll 1
   for (int first = 0; first < BLOCKS; first += STAGED) {
     if (first) __syncthreads();
@@ -83,7 +84,7 @@ __device__ __forceinline__ void merge_all(const fmm_cuda_parity &p, const pair &
     __syncthreads();
 #pragma unroll 1
     for (int psi = first; psi < first + STAGED; psi++)
-      multiply<tiles_of(K), 1, K>(sum, z + (mine.chi ^ psi) * BOXES * PITCH + (psi - first) * K, PITCH, block_of<K>(rows, psi), 0);
+      multiply<TILES, 1, K>(sum, z + (mine.chi ^ psi) * BOXES * PITCH + (psi - first) * K, PITCH, block_of<K>(rows, psi), 0, ORDER == 0 || psi == 0, ORDER ? own : TILES);
   }
 }
 
@@ -112,7 +113,7 @@ __device__ __forceinline__ void merge_one(const fmm_cuda_parity &p, const pair &
   __syncthreads();
 }
 
-template <int K, int SHARE>
+template <int K, int SHARE, int ORDER>
 __global__ void __launch_bounds__(THREADS, blocks_a_multiprocessor(K)) merge(const fmm_cuda_parity p) {
   extern __shared__ __align__(16) double x[];
   double *z = x + BOXES * pitch_of(K);
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(THREADS, blocks_a_multiprocessor(K)) merge(con
   double sum[decltype(mine)::OWN][4] = {};
   fmm_cuda_await_earlier();
   const pair w = pair_of(p);
-  if constexpr (SHARE == 1) merge_all<K>(p, w, mine, z, sum);
+  if constexpr (SHARE == 1) merge_all<K, ORDER>(p, w, mine, z, sum);
   else merge_one<K>(p, w, mine, x, sum);
   put(mine, sum, x);
   mine.sync();
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(THREADS, blocks_a_multiprocessor(K)) merge(con
   keep_and_spread<K>(p, w, x, z);
 }
 
-template <int K, int SHARE>
+template <int K, int SHARE, int ORDER>
 __global__ void __launch_bounds__(THREADS, blocks_a_multiprocessor(K)) split(const fmm_cuda_parity p) {
   constexpr int ALL = BLOCKS * K, TILES = tiles_of(K), PITCH = pitch_of(K);
   extern __shared__ __align__(16) double x[];
@@ -145,15 +146,18 @@ __global__ void __launch_bounds__(THREADS, blocks_a_multiprocessor(K)) split(con
   __syncthreads();
   regroup<K>(p, x, natural, -1);
   __syncthreads();
-  square(all, p.d_first, x);
+  square<ORDER>(all, p.d_first, x);
   __syncthreads();
   const column c[2] = {column_of(p, g), column_of(p, g + 8)};
   const eight child[2] = {children_of(p, c[0].box, g), children_of(p, c[1].box, g + 8)};
+  const int own = own_tiles<ORDER, K>(mine.chi); /* others become zeros */
 #pragma unroll 1
   for (int m = mine.part; m < TILES; m += SHARE) {
     double sum[8][1][4] = {};
+    if (ORDER == 0 || m < own)
 #pragma unroll
-    for (int o = 0; o < 8; o++) multiply<1, 1, K>(sum[o], x + (mine.chi ^ o) * K, PITCH, block_of<K>(p.d_move, mine.chi * BLOCKS + (mine.chi ^ o)), m);
+      for (int o = 0; o < 8; o++)
+        multiply<1, 1, K>(sum[o], x + (mine.chi ^ o) * K, PITCH, block_of<K>(p.d_move, mine.chi * BLOCKS + (mine.chi ^ o)), m, ORDER == 0 || o == mine.chi);
     if (8 * m + 2 * t >= K) continue;
 #pragma unroll
     for (int s = 0; s < 2; s++) {
@@ -185,13 +189,24 @@ __global__ void __launch_bounds__(THREADS, blocks_a_multiprocessor(K)) spread_ke
   publish(p, w, natural);
 }
 
+/* The odd order whose kernels pass over what pads blocks; where thread blocks share columns, nothing is gained by it. */
+constexpr int order_that_passes(int k, int share) { return share > 1 ? 0 : k == 20 ? 5 : k == 40 ? 7 : 0; }
+
+typedef void step_kernel(const fmm_cuda_parity);
+template <int K, int SHARE, int ORDER>
+step_kernel *kernel_of(fmm_cuda_parity_step step) {
+  step_kernel *const kernel[] = {invert<K, SHARE, ORDER>, merge<K, SHARE, ORDER>, split<K, SHARE, ORDER>, spread_kept<K>};
+  return kernel[step];
+}
+template <int K, int SHARE>
+int bytes_of_step(fmm_cuda_parity_step step) { return step != FMM_PARITY_MERGE ? with_natural(K) : SHARE == 1 ? merge_bytes(K) : bytes_of(K); }
+
 template <int K, int SHARE>
 cudaError_t run_step(fmm_cuda_parity_step step, const fmm_cuda_parity *p, cudaStream_t stream) {
-  void (*const kernel[])(const fmm_cuda_parity) = {invert<K, SHARE>, merge<K, SHARE>, split<K, SHARE>, spread_kept<K>};
-  const int bytes[] = {with_natural(K), SHARE == 1 ? merge_bytes(K) : bytes_of(K), with_natural(K), with_natural(K)};
+  constexpr int ORDER = order_that_passes(K, SHARE);
   const int64_t n = p->n_boxes * p->columns;
   const dim3 blocks((unsigned)((n + BOXES - 1) / BOXES), step == FMM_PARITY_SPREAD ? 1 : SHARE);
-  return fmm_cuda_launch_when(p->early, kernel[step], blocks, THREADS, bytes[step], stream, p->carveout, *p);
+  return fmm_cuda_launch_when(p->early, ORDER && p->odd_order == ORDER ? kernel_of<K, SHARE, ORDER>(step) : kernel_of<K, SHARE, 0>(step), blocks, THREADS, bytes_of_step<K, SHARE>(step), stream, p->carveout, *p);
 }
 
 template <int K>
@@ -199,18 +214,18 @@ cudaError_t run_either(fmm_cuda_parity_step step, const fmm_cuda_parity *p, cuda
   return fmm_cuda_parity_is_shared(p) ? run_step<K, BLOCKS>(step, p, stream) : run_step<K, 1>(step, p, stream);
 }
 
-template <int K, int SHARE>
+template <int K, int SHARE, int ORDER>
 cudaError_t allow(void) {
-  const cudaFuncAttribute most = cudaFuncAttributeMaxDynamicSharedMemorySize;
-  cudaError_t error = cudaFuncSetAttribute(invert<K, SHARE>, most, with_natural(K));
-  if (error == cudaSuccess) error = cudaFuncSetAttribute(merge<K, SHARE>, most, merge_bytes(K));
-  if (error == cudaSuccess) error = cudaFuncSetAttribute(spread_kept<K>, most, with_natural(K));
-  return error == cudaSuccess ? cudaFuncSetAttribute(split<K, SHARE>, most, with_natural(K)) : error;
+  cudaError_t error = cudaSuccess;
+  for (int step = 0; step < FMM_PARITY_N_STEPS && error == cudaSuccess; step++)
+    error = cudaFuncSetAttribute(kernel_of<K, SHARE, ORDER>((fmm_cuda_parity_step)step), cudaFuncAttributeMaxDynamicSharedMemorySize, bytes_of_step<K, SHARE>((fmm_cuda_parity_step)step));
+  return error;
 }
 template <int K>
 cudaError_t allow_both(void) {
-  const cudaError_t error = allow<K, 1>();
-  return error == cudaSuccess ? allow<K, BLOCKS>() : error;
+  cudaError_t error = allow<K, 1, 0>();
+  if (error == cudaSuccess) error = allow<K, 1, order_that_passes(K, 1)>();
+  return error == cudaSuccess ? allow<K, BLOCKS, 0>() : error;
 }
 }
 
@@ -239,7 +254,7 @@ int fmm_cuda_parity_bytes(int block) {
 
 cudaError_t fmm_cuda_parity_prepare(int block, int *early) {
   cudaFuncAttributes attributes;
-  *early = cudaFuncGetAttributes(&attributes, invert<4, 1>) == cudaSuccess && attributes.ptxVersion >= 90 && attributes.binaryVersion >= 90;
+  *early = cudaFuncGetAttributes(&attributes, invert<4, 1, 0>) == cudaSuccess && attributes.ptxVersion >= 90 && attributes.binaryVersion >= 90;
 #define ALLOW(k) allow_both<k>()
   FOR_BLOCK(block, ALLOW, cudaErrorInvalidValue)
 }

@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(THREADS, 3) leaves(const fmm_cuda_parity p, co
   __syncthreads();
   regroup<K>(p, x, check, -1);
   __syncthreads();
-  square(mine, p.d_first, x);
-  square(mine, p.d_second, x);
+  square<odd_order_of(P)>(mine, p.d_first, x);
+  square<odd_order_of(P)>(mine, p.d_second, x);
   __syncthreads();
   keep_and_spread<K>(p, pair_of(p), x, check);
 }

@@ -299,10 +299,11 @@ cudaError_t fmm_cuda_product_run(const fmm_cuda_product *product, cudaStream_t s
 cudaError_t fmm_cuda_shells(const fmm_gpu_plan *plan, const fmm_cuda_operators *o, const int32_t *d_box, int64_t n, cudaStream_t stream);
 
 /* Up and down's products with parity, kernels/parity_cuda.cu, of a batch's boxes. Values by box and column: natural ones n, regrouped ones 8 block long. */
-typedef enum fmm_cuda_parity_step { FMM_PARITY_INVERT, FMM_PARITY_MERGE, FMM_PARITY_SPLIT, FMM_PARITY_SPREAD /* what is kept, natural */ } fmm_cuda_parity_step;
+typedef enum fmm_cuda_parity_step { FMM_PARITY_INVERT, FMM_PARITY_MERGE, FMM_PARITY_SPLIT, FMM_PARITY_SPREAD /* what is kept, natural */, FMM_PARITY_N_STEPS } fmm_cuda_parity_step;
 typedef struct fmm_cuda_parity {
   int carveout, early, sms;            /* fmm_cuda_launch_when; multiprocessors */
   int n, n_items, block, columns;      /* n_items: orbits of all components */
+  int odd_order;                       /* of one component, whose blocks are of several lengths; else 0 */
   unsigned items_inverse;              /* times less than 2^12, shifted right by 22 bits: over n_items */
   int in_by_slot;                      /* d_in is by the batch's columns, not by box */
   int64_t n_boxes;                     /* the batch's */
@@ -326,6 +327,7 @@ static inline fmm_cuda_parity fmm_cuda_parity_of(const fmm_gpu_plan *p, const fm
   m.carveout = p->carveout, m.early = p->early, m.sms = p->sms;
   m.n = p->n, m.n_items = p->n_orbits * p->equivalents, m.items_inverse = ((1u << 22) + (unsigned)m.n_items - 1) / (unsigned)m.n_items, m.block = p->block, m.columns = p->columns;
   m.n_boxes = batch->end - batch->begin;
+  m.odd_order = p->equivalents == 1 && p->order % 2 ? p->order : 0;
   m.d_orbit_point = p->d_orbit_point, m.d_orbit_place = p->d_orbit_place;
   m.d_pad = p->d_pad, m.n_pads = FMM_MIRRORS * p->block - p->n;
   m.n_shells = p->equivalents;
