@@ -53,18 +53,29 @@ void fmm_blas_single_thread_end(void) {
   pthread_mutex_unlock(&blas_mutex);
 }
 
+/* With room of our own: LAPACKE's prints where it finds none. */
 fmm_status fmm_small_svd(int m, double *a, double *ut, double *sigma, double *vt) {
+  double wanted = 0, *work = NULL;
+  lapack_int *whole = NULL;
+  fmm_status status = FMM_OK;
   if (m == 0) return FMM_OK;
   /* Read by columns, the row-major a is A^T = V S U^T: its left vectors by columns are V^T by rows, its right ones by columns U by rows. */
-  int info = LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'A', m, m, a, m, sigma, vt, m, ut, m);
-  if (info) return FMM_FAIL(FMM_ERR_INTERNAL, "SVD of a %d x %d check-to-equivalent block failed (dgesdd: %d)", m, m, info);
+  lapack_int info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'A', m, m, a, m, sigma, vt, m, ut, m, &wanted, -1, NULL);
+  const lapack_int size = (lapack_int)wanted;
+  FMM_CHECK(FMM_ALLOCATE(&work, size, "LAPACK's workspace"));
+  FMM_CHECK(FMM_ALLOCATE(&whole, 8 * m, "LAPACK's workspace"));
+  if (!info) info = LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'A', m, m, a, m, sigma, vt, m, ut, m, work, size, whole);
+  if (info) FMM_CHECK(FMM_FAIL(FMM_ERR_INTERNAL, "SVD of a %d x %d check-to-equivalent block failed (dgesdd: %d)", m, m, (int)info));
   for (int i = 0; i < m; i++) /* U by rows -> U^T by rows */
     for (int j = 0; j < i; j++) {
       double t = ut[(int64_t)i * m + j];
       ut[(int64_t)i * m + j] = ut[(int64_t)j * m + i];
       ut[(int64_t)j * m + i] = t;
     }
-  return FMM_OK;
+done:
+  FMM_FREE(&work);
+  FMM_FREE(&whole);
+  return status;
 }
 
 void fmm_small_product(int rows, int columns, int inner, const double *a, const double *b, double *c) {

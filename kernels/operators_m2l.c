@@ -92,6 +92,7 @@ fmm_status fmm_m2l_create(const fmm_operators *o, fmm_level_operators *set, int 
   FMM_CHECK(FMM_ALLOCATE_ZERO(&set->m2l, 2 * (int64_t)o->n_frequencies * c * c * o->n_offsets, "M2L transforms"));
   FMM_CHECK(FMM_ALLOCATE(&real, t.points, "a transform's input"));
   FMM_CHECK(FMM_ALLOCATE(&half, 2 * t.half, "a transform's output"));
+  FMM_CHECK(fmm_memory_spare((size_t)4 << 20, "FFTW's plans")); /* it aborts where there is none */
   pthread_mutex_lock(&planner_mutex); /* unaligned: components' arrays follow each other */
   t.plan = fftw_plan_dft_r2c_3d(length, length, length, real, (fftw_complex *)half, FFTW_ESTIMATE | FFTW_UNALIGNED | FFTW_PRESERVE_INPUT);
   pthread_mutex_unlock(&planner_mutex);

@@ -15,8 +15,11 @@ static fmm_status parse(const char *path, json_t **root) {
   fmm_status status = fmm_file_read_at_most(path, MOST_BYTES, &text, &length);
   if (status == FMM_ERR_MEMORY) return status;
   if (status != FMM_OK) return FMM_FAIL(FMM_ERR_PROFILE, "%s; name another profile, or run fmm-calibrate", fmm_last_error());
-  json_t *parsed = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+  status = fmm_memory_spare(4 * MOST_BYTES, "reading a machine profile"); /* jansson may blame the text, or leave something out, where there is none */
+  json_t *parsed = status == FMM_OK ? json_loadb(text, length, JSON_REJECT_DUPLICATES, &error) : NULL;
   FMM_FREE(&text);
+  FMM_TRY(status);
+  if (!parsed && json_error_code(&error) == json_error_out_of_memory) return FMM_FAIL(FMM_ERR_MEMORY, "no memory to read the profile %s", path);
   if (!parsed)
     return FMM_FAIL(FMM_ERR_PROFILE, "%s:%d: damaged profile: %s; run fmm-calibrate to make a new one", path, error.line, error.text);
   if (!json_is_object(parsed)) {

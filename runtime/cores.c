@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/number.h"
+
 enum { PATH_CHARS = 4096, MOST_CPUS = 1 << 20, MOST_THREADS = 1 << 16 };
 
 /* Reads up to n doubles from one line of a file; "max" reads as infinity. Returns how many. */
@@ -108,7 +110,7 @@ void fmm_cores_from(const char *root, fmm_get_variable *get, int affinity, fmm_c
   cores->affinity = cores->allowed = affinity < 1 ? 1 : affinity;
   snprintf(cores->why, sizeof cores->why, "affinity mask of %d core%s", cores->allowed, cores->allowed == 1 ? "" : "s");
   cores->quota = fmm_cgroup_quota(root);
-  snprintf(text, sizeof text, "cgroup CPU quota of %.3g cores", cores->quota);
+  fmm_format(text, sizeof text, "cgroup CPU quota of %.3g cores", cores->quota);
   if (cores->quota < MOST_CPUS) limit(cores, (int)(cores->quota + 1e-9), text);
   for (int i = 0; i < 3 && !cores->batch; i++)
     if ((cores->batch = variable_count(get, batch[i]))) {

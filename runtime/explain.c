@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "arithmetic.h"
+#include "io/number.h"
 #include "plan.h"
 
 typedef struct text { char *buffer; size_t capacity, used; } text;
@@ -11,7 +12,7 @@ typedef struct text { char *buffer; size_t capacity, used; } text;
 static void __attribute__((format(printf, 2, 3))) say(text *t, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  int n = vsnprintf(t->buffer ? t->buffer + (t->used < t->capacity ? t->used : t->capacity) : NULL, t->used < t->capacity ? t->capacity - t->used : 0,
+  int n = fmm_format_arguments(t->buffer ? t->buffer + (t->used < t->capacity ? t->used : t->capacity) : NULL, t->used < t->capacity ? t->capacity - t->used : 0,
                     format, arguments);
   va_end(arguments);
   if (n > 0) t->used += (size_t)n;
@@ -51,8 +52,8 @@ fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity,
   const fmm_plan_info *i = &s->info;
   text t = {capacity ? buffer : NULL, capacity, 0};
   char order[80] = "direct sums only, no order";
-  if (i->order && isnan(i->expected_error)) snprintf(order, sizeof order, "order %d (%d surface points)", i->order, fmm_surface_size(i->order));
-  else if (i->order) snprintf(order, sizeof order, "order %d (%d surface points, error of at most %.1e expected)", i->order, fmm_surface_size(i->order), i->expected_error);
+  if (i->order && isnan(i->expected_error)) fmm_format(order, sizeof order, "order %d (%d surface points)", i->order, fmm_surface_size(i->order));
+  else if (i->order) fmm_format(order, sizeof order, "order %d (%d surface points, error of at most %.1e expected)", i->order, fmm_surface_size(i->order), i->expected_error);
   say(&t, "plan %s: kernel %s, tolerance %g, %s\n", i->plan_id, plan->pair->info->name, plan->asked_tolerance,
       plan->options.gradient ? "potential and gradient" : "potential");
   if (plan->tightened > 1) say(&t, "planned for %.1e, since results of a plan for less did not keep the tolerance\n", plan->options.tolerance);

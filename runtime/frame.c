@@ -26,7 +26,7 @@ typedef struct bounding { const double *rows; fmm_bounds b; int bad; } bounding;
 enum { TWO = 2, VECTORS = 6, LANES = TWO * VECTORS };
 typedef double two __attribute__((vector_size(TWO * sizeof(double))));
 typedef int64_t mask __attribute__((vector_size(TWO * sizeof(int64_t))));
-typedef union extremes { struct { two low[VECTORS], high[VECTORS], not_finite[VECTORS]; } of; double lane[3][LANES]; } extremes;
+typedef union extremes { struct { two low[VECTORS], high[VECTORS], not_finite[VECTORS], least[VECTORS]; } of; double lane[4][LANES]; } extremes;
 
 static void find_extremes(extremes *e, int64_t n, const double *value) {
   extremes own = *e;
@@ -37,6 +37,9 @@ static void find_extremes(extremes *e, int64_t n, const double *value) {
       const mask lower = v < own.of.low[k], higher = v > own.of.high[k];
       own.of.low[k] = (two)((lower & (mask)v) | (~lower & (mask)own.of.low[k])), own.of.high[k] = (two)((higher & (mask)v) | (~higher & (mask)own.of.high[k]));
       own.of.not_finite[k] += v * 0;
+      const two magnitude = (two)((mask)v & INT64_MAX);
+      const mask less = (magnitude < own.of.least[k]) & (magnitude > 0);
+      own.of.least[k] = (two)((less & (mask)magnitude) | (~less & (mask)own.of.least[k]));
     }
   *e = own;
 }
@@ -46,17 +49,19 @@ static void extend_by_piece(void *context, int64_t begin, int64_t end) {
   const double *value = all->rows + 3 * begin;
   const int64_t n = 3 * (end - begin);
   extremes e;
-  for (int k = 0; k < LANES; k++) e.lane[0][k] = INFINITY, e.lane[1][k] = -INFINITY, e.lane[2][k] = 0;
+  for (int k = 0; k < LANES; k++) e.lane[0][k] = INFINITY, e.lane[1][k] = -INFINITY, e.lane[2][k] = 0, e.lane[3][k] = INFINITY;
   find_extremes(&e, n, value);
   for (int64_t i = n - n % LANES; i < n; i++) {
     const int k = (int)(i % LANES);
     e.lane[0][k] = fmin(e.lane[0][k], value[i]), e.lane[1][k] = fmax(e.lane[1][k], value[i]), e.lane[2][k] += value[i] * 0;
+    if (value[i] != 0) e.lane[3][k] = fmin(e.lane[3][k], fabs(value[i]));
   }
   fmm_join_begin();
   for (int k = 0; k < LANES; k++) {
     const int a = k % 3;
     const double low = e.lane[0][k], high = e.lane[1][k];
     all->bad |= e.lane[2][k] != 0;
+    all->b.least = fmin(all->b.least, e.lane[3][k]);
     all->b.lo[a] = low < all->b.lo[a] ? low + 0.0 : all->b.lo[a]; /* no -0 */
     all->b.hi[a] = high > all->b.hi[a] ? high + 0.0 : all->b.hi[a];
   }
@@ -106,10 +111,10 @@ void fmm_frame_place(fmm_frame *f, const fmm_bounds *b, double root_scale) {
 }
 
 fmm_status fmm_bounds_of(fmm_bounds *bounds, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets, int threads) {
-  fmm_bounds b = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
+  fmm_bounds b = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}, INFINITY};
   FMM_TRY(extend_bounds(&b, "source", n_sources, sources, threads));
   if (targets) FMM_TRY(extend_bounds(&b, "target", n_targets, targets, threads));
-  if (b.lo[0] > b.hi[0]) b = (fmm_bounds){{0, 0, 0}, {0, 0, 0}}; /* no points */
+  if (b.lo[0] > b.hi[0]) b = (fmm_bounds){{0, 0, 0}, {0, 0, 0}, INFINITY}; /* no points */
   *bounds = b;
   return FMM_OK;
 }

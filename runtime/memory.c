@@ -62,6 +62,15 @@ fmm_status fmm_allocate_bytes(void **pointer, size_t count, size_t size, const c
   return FMM_OK;
 }
 
+fmm_status fmm_memory_spare(size_t bytes, const char *what) {
+  const long long number = atomic_fetch_add(&allocations, 1) + 1;
+  header *h = number == atomic_load(&fail_at) ? NULL : from_heap(bytes);
+  if (!h && number != atomic_load(&fail_at) && fmm_memory_give_back()) h = from_heap(bytes);
+  if (!h) return FMM_FAIL(FMM_ERR_MEMORY, "no memory for %s (%zu bytes); use fewer points, a larger tolerance or a bigger machine", what, bytes);
+  free(h);
+  return FMM_OK;
+}
+
 fmm_status fmm_allocate_zero_bytes(void **pointer, size_t count, size_t size, const char *what) {
   FMM_TRY(fmm_allocate_bytes(pointer, count, size, what));
   memset(*pointer, 0, count * size);

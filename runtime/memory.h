@@ -28,6 +28,9 @@ void fmm_memory_release(void);
 /* What is kept now goes to the system, as when it has no more memory for others; nonzero if there was any. */
 int fmm_memory_give_back(void);
 
+/* Whether so many bytes are there, taken and given back: before calls of libraries that end the process where they are not. Counts as an allocation. */
+fmm_status fmm_memory_spare(size_t bytes, const char *what);
+
 size_t fmm_memory_now(void);  /* bytes held by the library in this process, but for blocks that are only kept */
 size_t fmm_memory_peak(void); /* largest value so far */
 size_t fmm_memory_bytes(const void *pointer); /* size of one block of this seam */

@@ -46,7 +46,7 @@ fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double 
                                 const double *targets) {
   FMM_OWN_ARITHMETIC();
   const double begin = fmm_now_s();
-  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}}};
+  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}, 0}};
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_move_points: plan is NULL");
   FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
   fmm_plan_bind(plan, n_sources, n_targets);

@@ -6,6 +6,7 @@
 
 #include "cores.h"
 #include "file.h"
+#include "near_points.h"
 #include "node.h"
 #include "options.h"
 #include "points.h"
@@ -95,7 +96,8 @@ fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *p) {
   if (p->n_targets && !p->targets) return FMM_FAIL(FMM_ERR_ARGUMENT, "targets is NULL, but n_targets is %lld (0 with NULL: the sources)", (long long)p->n_targets);
   if (plan->pair->info->takes_normals && p->n_sources && !p->normals)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "kernel %s takes a normal a source, but normals is NULL", plan->pair->info->name);
-  return fmm_bounds_of(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads);
+  FMM_TRY(fmm_bounds_of(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads));
+  return fmm_near_points_check(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets);
 }
 
 fmm_status fmm_plan_replace_points(fmm_plan *plan, const fmm_point_rows *points, double begin) {
@@ -113,7 +115,7 @@ fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *
                                const double *targets) {
   FMM_OWN_ARITHMETIC();
   const double begin = fmm_now_s();
-  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}}};
+  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}, 0}};
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
   FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
   fmm_plan_bind(plan, n_sources, n_targets);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/number.h"
+
 static _Thread_local char error_text[FMM_ERROR_TEXT];
 static _Thread_local char error_where[FMM_ERROR_WHERE];
 
@@ -12,7 +14,7 @@ fmm_status fmm_fail(fmm_status status, const char *file, int line, const char *f
   char text[sizeof error_text]; /* formatted apart: an argument may be the old text */
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  fmm_format_arguments(text, sizeof text, format, arguments);
   va_end(arguments);
   memcpy(error_text, text, sizeof text);
   const char *slash = strrchr(file, '/');

@@ -61,7 +61,7 @@ typedef struct fmm_tree {
 enum { FMM_PARALLEL_MINIMUM = 1024 }; /* loops over fewer boxes or points are not worth waking a team */
 
 /* The smallest box around finite points: they are checked where it is made (points.h). */
-typedef struct fmm_bounds { double lo[3], hi[3]; } fmm_bounds;
+typedef struct fmm_bounds { double lo[3], hi[3], least; } fmm_bounds; /* least: the least coordinate's magnitude but zero; infinite: none */
 
 typedef struct fmm_tree_options { int leaf_size; double root_scale; } fmm_tree_options;
 

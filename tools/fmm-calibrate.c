@@ -128,17 +128,22 @@ static fmm_status seal(const calibrate_options *o) {
   return o->json ? print_file(o->seal) : FMM_OK;
 }
 
+enum { EFFORT_NOT_GIVEN = -1 };
+
 static fmm_status check(const calibrate_options *o) {
-  if (o->seal && (o->show || o->profile)) return FMM_FAIL(FMM_ERR_ARGUMENT, "--seal FILE stands alone: leave out %s", o->show ? "--show" : "--profile");
+  const char *besides = o->show ? "--show" : o->profile ? "--profile" : o->gpu_sms > 0 ? "--gpu-sms" : o->effort != EFFORT_NOT_GIVEN ? "--effort" : NULL;
+  if (o->seal && besides) return FMM_FAIL(FMM_ERR_ARGUMENT, "--seal FILE stands alone: leave out %s", besides);
+  if (o->show && o->effort != EFFORT_NOT_GIVEN) return FMM_FAIL(FMM_ERR_ARGUMENT, "--show measures nothing: leave out --effort");
   return FMM_OK;
 }
 
 int main(int argc, char **argv) {
-  calibrate_options o = {.effort = FMM_EFFORT_STANDARD};
+  calibrate_options o = {.effort = EFFORT_NOT_GIVEN};
   int done;
   fmm_cli_begin("fmm-calibrate");
   fmm_status status = fmm_cli_parse(&command, argc, argv, &o, &done);
   if (status == FMM_OK && !done) status = check(&o);
+  if (o.effort == EFFORT_NOT_GIVEN) o.effort = FMM_EFFORT_STANDARD;
   if (status == FMM_OK && !done) status = o.seal ? seal(&o) : o.show ? show(&o) : measure(&o);
   return fmm_cli_end(status, 0);
 }

@@ -131,8 +131,8 @@ FMM_API fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options);
  * all memory. sources: n_sources x 3, targets: n_targets x 3, row-major double, host memory, any finite values.
  * targets NULL (with n_targets 0): the targets are the sources. normals: n_sources x 3 for kernels that take them, else NULL.
  * FMM_ERR_INPUT names the first row that is not finite, or an extent of the coordinates, as above about 1e154 or below 1e-154 with gradient,
- * whose powers in the results double precision cannot hold. Points nearer to one another than about 1e-154 of the extent, whose squared distance double
- * precision cannot hold, are taken for one place, whose pairs contribute nothing. Calling it again replaces the points; on failure the old remain,
+ * whose powers in the results double precision cannot hold, or a source and a target that are not at one place, but nearer than about 1e-153 of the
+ * extent, whose squared distance it cannot hold beside that (mostly a coordinate far out, a mark for a missing value). Calling it again replaces the points; on failure the old remain,
  * so that both are held while it works, on a GPU too: where that is too much, destroy the plan first, or let fmm_plan_move_points give them up. */
 FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                                        int64_t n_targets, const double *targets);

@@ -78,13 +78,18 @@ int fmm_parse_count(const char *begin, const char *end, int64_t *value) {
   return 1;
 }
 
+int fmm_format_arguments(char *text, size_t size, const char *format, va_list arguments) {
+  locale_t before = uselocale(the_c_locale());
+  int n = vsnprintf(text, size, format, arguments);
+  uselocale(before);
+  return n;
+}
+
 int fmm_format(char *text, size_t size, const char *format, ...) {
   va_list arguments;
-  locale_t before = uselocale(the_c_locale());
   va_start(arguments, format);
-  int n = vsnprintf(text, size, format, arguments);
+  int n = fmm_format_arguments(text, size, format, arguments);
   va_end(arguments);
-  uselocale(before);
   return n;
 }
 

@@ -259,6 +259,8 @@ static void a_locale_with_decimal_commas_changes_nothing(void **state) {
   char text[32];
   assert_int_equal(fmm_format_number(text, -4.5), 4);
   assert_string_equal(text, "-4.5");
+  assert_int_equal(FMM_FAIL(FMM_ERR_INPUT, "%.2f", 1.5), FMM_ERR_INPUT);
+  assert_string_equal(fmm_last_error(), "1.50");
   fmm_trace trace = {0};
   char *json = NULL;
   size_t length;

@@ -186,19 +186,23 @@ static void values_that_are_not_finite_are_refused_by_row(void **context) {
       for (int fault = 0; fault < 3; fault++) { /* none; a density; every result */
         p.options.densities_space = p.options.results_space = on_device ? FMM_MEMORY_DEVICE : FMM_MEMORY_HOST;
         if (fault == 0) plan_for(&p, schedules[i]);
-        for (int k = 0; k < N; k++) p.densities[k] = fault == 2 ? 1e308 : good[k], p.potential[k] = p.gradient[k] = 7;
+        for (int k = 0; k < N; k++) p.densities[k] = fault == 2 ? 1e308 : good[k], p.potential[k] = 7;
+        for (int k = 0; k < 3 * N; k++) p.gradient[k] = 7;
         if (fault == 1) p.densities[BAD] = NAN, p.densities[BAD + 500] = INFINITY;
         double *densities = p.densities, *potential = p.potential, *gradient = p.gradient;
         if (on_device) {
           assert_ok(fmm_gpu_copy_now(0, d_densities, p.densities, bytes, NULL));
           assert_ok(fmm_gpu_copy_now(0, d_potential, p.potential, bytes, NULL));
+          assert_ok(fmm_gpu_copy_now(0, d_gradient, p.gradient, 3 * bytes, NULL));
           densities = d_densities, potential = d_potential, gradient = d_gradient;
         }
         fmm_status status = fmm_plan_execute(p.plan, densities, potential, gradient);
         if (on_device) assert_ok(fmm_gpu_copy_now(0, p.potential, d_potential, bytes, NULL));
+        if (on_device) assert_ok(fmm_gpu_copy_now(0, p.gradient, d_gradient, 3 * bytes, NULL));
         assert_int_equal(status, fault ? FMM_ERR_INPUT : FMM_OK);
         if (fault && !strstr(fmm_last_error(), fault == 1 ? "density row 1234 " : "target row ")) fail_msg("schedule %d: %s", (int)schedules[i], fmm_last_error());
         for (int k = 0; k < N; k++) assert_true(fault ? p.potential[k] == 7 : isfinite(p.potential[k]) && p.potential[k] != 7);
+        for (int k = 0; k < 3 * N; k++) assert_true(fault ? p.gradient[k] == 7 : isfinite(p.gradient[k]) && p.gradient[k] != 7);
       }
   fmm_gpu_free(d_densities);
   fmm_gpu_free(d_potential);

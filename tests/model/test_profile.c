@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "model/machine.h"
 #include "runtime/file.h"
+#include "runtime/memory.h"
 
 static char directory[64], file[96];
 
@@ -269,7 +270,7 @@ static void recorded_machines_load(void **state) {
     char path[512];
     fmm_machine m;
     snprintf(path, sizeof path, "%s/%s.json", FMM_TEST_MACHINES, names[i]);
-    assert_ok(fmm_profile_load(path, &m));
+    assert_ok(fmm_profile_load(file, &m));
     assert_true(m.source[0] != 0); /* every recorded machine says where its numbers come from */
   }
 }
@@ -294,6 +295,24 @@ static void every_key_is_in_the_reference(void **state) {
   FMM_FREE(&page);
 }
 
+static void failing_memory_is_not_a_damaged_profile(void **state) {
+  const size_t held = fmm_memory_now();
+  fmm_machine m;
+  fresh();
+  const int64_t before = fmm_memory_count();
+  assert_ok(fmm_profile_load(file, &m));
+  const int64_t calls = fmm_memory_count() - before;
+  assert_true(calls >= 2); /* the text, and room for what jansson makes of it */
+  for (int64_t n = 1; n <= calls; n++) {
+    fmm_memory_fail_at(n);
+    const fmm_status status = fmm_profile_load(file, &m);
+    if (status != FMM_ERR_MEMORY) fail_msg("allocation %lld of %lld: %s, %s", (long long)n, (long long)calls, fmm_status_name(status), fmm_last_error());
+    assert_int_equal(fmm_memory_now(), held);
+  }
+  fmm_memory_fail_at(0);
+  assert_ok(fmm_profile_load(file, &m));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(saved_profile_is_loaded_bit_for_bit),
                                      cmocka_unit_test(every_truncation_is_refused),
@@ -308,6 +327,7 @@ int main(void) {
                                      cmocka_unit_test(nominal_machine_is_valid_and_has_no_gpu),
                                      cmocka_unit_test(a_part_of_a_device_has_its_share_of_the_rates),
                                      cmocka_unit_test(recorded_machines_load),
-                                     cmocka_unit_test(every_key_is_in_the_reference)};
+                                     cmocka_unit_test(every_key_is_in_the_reference),
+                                     cmocka_unit_test(failing_memory_is_not_a_damaged_profile)};
   return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

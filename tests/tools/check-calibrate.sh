@@ -24,6 +24,8 @@ refuses 4 'there is no profile of this machine' --show
 refuses 2 'none of quick|standard|thorough' --effort fast
 refuses 2 'unknown option' --efort quick
 refuses 2 'stands alone' --seal x --show
+refuses 2 'leave out --effort' --seal x --effort quick
+refuses 2 'leave out --effort' --show --effort quick
 refuses 6 'absent/p.json: .*directory must exist' --effort quick --profile "$scratch/absent/p.json"
 refuses 6 'no-such-device' --effort quick --profile /proc/no-such-device/p.json
 
