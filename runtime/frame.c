@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/simd.h"
 #include "points.h"
 #include "team_loop.h"
 
@@ -22,26 +23,38 @@ static fmm_status first_bad_row(const char *what, int64_t n, const double *rows)
 
 typedef struct bounding { const double *rows; fmm_bounds b; int bad; } bounding;
 
-/* Four rows side by side, twelve values in vectors of two, of which those of lane k are of axis k % 3, as pieces begin with a row. What is not finite times zero is no number, and stays none in a sum. */
-enum { TWO = 2, VECTORS = 6, LANES = TWO * VECTORS };
-typedef double two __attribute__((vector_size(TWO * sizeof(double))));
-typedef int64_t mask __attribute__((vector_size(TWO * sizeof(int64_t))));
-typedef union extremes { struct { two low[VECTORS], high[VECTORS], not_finite[VECTORS], least[VECTORS]; } of; double lane[4][LANES]; } extremes;
+/* Four rows side by side, twelve values in vectors of four, of which those of lane k are of axis k % 3, as pieces begin with a row. What is not finite times zero is no number, and stays none in a sum. */
+enum { FOUR = 4, VECTORS = 3, LANES = FOUR * VECTORS };
+typedef double four __attribute__((vector_size(FOUR * sizeof(double))));
+typedef int64_t mask __attribute__((vector_size(FOUR * sizeof(int64_t))));
+typedef union extremes { struct { four low[VECTORS], high[VECTORS], not_finite[VECTORS], least; } of; double lane[3][LANES], all[3 * LANES + FOUR]; } extremes;
 
-static void find_extremes(extremes *e, int64_t n, const double *value) {
+static inline __attribute__((always_inline)) void find_in_vectors(extremes *e, int64_t n, const double *value) {
   extremes own = *e;
   for (int64_t i = 0; i + LANES <= n; i += LANES)
     for (int k = 0; k < VECTORS; k++) {
-      two v;
-      memcpy(&v, value + i + TWO * k, sizeof v);
+      four v;
+      memcpy(&v, value + i + FOUR * k, sizeof v);
       const mask lower = v < own.of.low[k], higher = v > own.of.high[k];
-      own.of.low[k] = (two)((lower & (mask)v) | (~lower & (mask)own.of.low[k])), own.of.high[k] = (two)((higher & (mask)v) | (~higher & (mask)own.of.high[k]));
+      own.of.low[k] = (four)((lower & (mask)v) | (~lower & (mask)own.of.low[k])), own.of.high[k] = (four)((higher & (mask)v) | (~higher & (mask)own.of.high[k]));
       own.of.not_finite[k] += v * 0;
-      const two magnitude = (two)((mask)v & INT64_MAX);
-      const mask less = (magnitude < own.of.least[k]) & (magnitude > 0);
-      own.of.least[k] = (two)((less & (mask)magnitude) | (~less & (mask)own.of.least[k]));
+      const mask infinity = {0x7ff0000000000000, 0x7ff0000000000000, 0x7ff0000000000000, 0x7ff0000000000000};
+      const four magnitude = (four)(((mask)v & INT64_MAX) | ((v == 0) & infinity));
+      const mask less = magnitude < own.of.least;
+      own.of.least = (four)((less & (mask)magnitude) | (~less & (mask)own.of.least));
     }
   *e = own;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void find_avx2(extremes *e, int64_t n, const double *value) { find_in_vectors(e, n, value); }
+#else
+#define find_avx2 find_in_vectors
+#endif
+
+static void find_extremes(extremes *e, int64_t n, const double *value) {
+  if (fmm_simd_level() >= FMM_SIMD_AVX2) find_avx2(e, n, value);
+  else find_in_vectors(e, n, value);
 }
 
 static void extend_by_piece(void *context, int64_t begin, int64_t end) {
@@ -49,19 +62,20 @@ static void extend_by_piece(void *context, int64_t begin, int64_t end) {
   const double *value = all->rows + 3 * begin;
   const int64_t n = 3 * (end - begin);
   extremes e;
-  for (int k = 0; k < LANES; k++) e.lane[0][k] = INFINITY, e.lane[1][k] = -INFINITY, e.lane[2][k] = 0, e.lane[3][k] = INFINITY;
+  for (int k = 0; k < LANES; k++) e.lane[0][k] = INFINITY, e.lane[1][k] = -INFINITY, e.lane[2][k] = 0;
+  for (int k = 0; k < FOUR; k++) e.all[3 * LANES + k] = INFINITY;
   find_extremes(&e, n, value);
   for (int64_t i = n - n % LANES; i < n; i++) {
     const int k = (int)(i % LANES);
     e.lane[0][k] = fmin(e.lane[0][k], value[i]), e.lane[1][k] = fmax(e.lane[1][k], value[i]), e.lane[2][k] += value[i] * 0;
-    if (value[i] != 0) e.lane[3][k] = fmin(e.lane[3][k], fabs(value[i]));
+    if (value[i] != 0) e.all[3 * LANES] = fmin(e.all[3 * LANES], fabs(value[i]));
   }
   fmm_join_begin();
+  for (int k = 0; k < FOUR; k++) all->b.least = fmin(all->b.least, e.all[3 * LANES + k]);
   for (int k = 0; k < LANES; k++) {
     const int a = k % 3;
     const double low = e.lane[0][k], high = e.lane[1][k];
     all->bad |= e.lane[2][k] != 0;
-    all->b.least = fmin(all->b.least, e.lane[3][k]);
     all->b.lo[a] = low < all->b.lo[a] ? low + 0.0 : all->b.lo[a]; /* no -0 */
     all->b.hi[a] = high > all->b.hi[a] ? high + 0.0 : all->b.hi[a];
   }
