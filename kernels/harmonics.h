@@ -34,8 +34,9 @@ static inline int fmm_harmonic_degree(int order) {
 enum { FMM_MOST_DEGREE = 48, FMM_MOST_HARMONICS = (FMM_MOST_DEGREE + 1) * (FMM_MOST_DEGREE + 2) }; /* of any order; cosines and sines */
 static inline int fmm_harmonic_pairs(int degree) { return (degree + 1) * (degree + 2) / 2; }
 /* Whether leaves' moments become equivalent densities, and check potentials harmonics, by one matrix each, so that coefficients are not made on the way. These matrices have no entries as large as the inverses of which they are made; but
- * from order 17 on what rounding leaves is three to fifteen times as much as with two (a lone charge's potential upward, potentials inside a shell of equal charges downward). */
-static inline int fmm_moments_are_whole(int order) { return order <= 16; }
+ * what rounding leaves is four times as much as with two for a constant field inside a shell from order 15 on, and three to fifteen times from order 17 on (a lone charge's potential upward, potentials inside a shell of equal charges downward).
+ * The GPU's kernels, of orders up to 8, take it for granted. */
+static inline int fmm_moments_are_whole(int order) { return order <= 14; }
 /* Operations on vectors a point and pair of (l, m): three of the recurrence, a multiply-add of cosine and sine for each output; a multiply-add counts as one. */
 static inline int fmm_harmonic_instructions(int gradient) { return 3 + 2 * (gradient ? 4 : 1); }
 static inline int fmm_harmonic_pair(int degree, int l, int m) { return m * (degree + 1) - m * (m - 1) / 2 + l - m; }

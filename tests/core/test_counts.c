@@ -120,11 +120,11 @@ static void up_and_down_count_points_times_harmonics_and_parity_blocks(void **st
   assert_true(c.total[FMM_PHASE_UP].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 56 * 81 && c.total[FMM_PHASE_DOWN].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 56 * 81);
 }
 
-/* Above order 16 coefficients are made on the way, by another one: degree 44 at order 17, of surfaces of 1,538 points. */
+/* Above order 14 coefficients are made on the way, by another one: degree 41 at order 15, of surfaces of 1,178 points. */
 static void leaves_of_high_orders_have_two_products(void **state) {
-  const fmm_counts whole = count(&fmm_info_laplace, 16, 1, 0), apart = count(&fmm_info_laplace, 17, 1, 0);
-  assert_true(whole.total[FMM_PHASE_UP].other == LEAVES * 2 * 1352.0 * 44 * 44 / 8);
-  assert_true(apart.total[FMM_PHASE_UP].other == LEAVES * 2 * 1538.0 * (45 * 45 + 1538) / 8 && apart.total[FMM_PHASE_DOWN].other == apart.total[FMM_PHASE_UP].other);
+  const fmm_counts whole = count(&fmm_info_laplace, 14, 1, 0), apart = count(&fmm_info_laplace, 15, 1, 0);
+  assert_true(whole.total[FMM_PHASE_UP].other == LEAVES * 2 * 1016.0 * 39 * 39 / 8);
+  assert_true(apart.total[FMM_PHASE_UP].other == LEAVES * 2 * 1178.0 * (42 * 42 + 1178) / 8 && apart.total[FMM_PHASE_DOWN].other == apart.total[FMM_PHASE_UP].other);
 }
 
 static void up_and_down_count_points_times_surface_and_parity_blocks(void **state) {
