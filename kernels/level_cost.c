@@ -1,4 +1,4 @@
-/* The walk of level_cost.h: a leaf is points x n_surface kernel evaluations and both factors of check-to-equivalent, or points x harmonics and a product with these (above an order one of surfaces too, kernels/operators.h), a parent eight translations
+/* The walk of level_cost.h: a leaf is points x n_surface kernel evaluations and both factors of check-to-equivalent, or points x harmonics and a product with these (where fmm_moments_are_whole is not so one of surfaces too, kernels/harmonics.h), a parent eight translations
  * together (absent children included) and one factor; a level reads its operators once. */
 #include "kernels/level_cost.h"
 

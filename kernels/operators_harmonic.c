@@ -1,5 +1,5 @@
 /* Operators between a box's solid harmonics and its coefficients or surfaces (kernels/harmonics.h). Those of W and X are harmonics at the inner surface; those of leaves are made of the inverses: the field of
- * moments at the upward check points, through up_first and up_second, and what downward equivalent densities make inside, with these through down_second and down_first (the outer factors up to an order, operators.h). Both of these are the same table, weight H(x) / |x|^(2l+1) at the points x of the
+ * moments at the upward check points, through up_first and up_second, and what downward equivalent densities make inside, with these through down_second and down_first (the outer factors where fmm_moments_are_whole). Both of these are the same table, weight H(x) / |x|^(2l+1) at the points x of the
  * outer surface, in units of the side. All is even or odd as its harmonic is: one point of each orbit tells the others. */
 #include <math.h>
 #include <string.h>
