@@ -35,8 +35,9 @@ enum { FMM_MOST_DEGREE = 48, FMM_MOST_HARMONICS = (FMM_MOST_DEGREE + 1) * (FMM_M
 static inline int fmm_harmonic_pairs(int degree) { return (degree + 1) * (degree + 2) / 2; }
 /* Whether leaves' moments become equivalent densities, and check potentials harmonics, by one matrix each, so that coefficients are not made on the way. These matrices have no entries as large as the inverses of which they are made; but
  * what rounding leaves is four times as much as with two for a constant field inside a shell from order 15 on, and three to fifteen times from order 17 on (a lone charge's potential upward, potentials inside a shell of equal charges downward).
- * The GPU's kernels, of orders up to 8, take it for granted. */
-static inline int fmm_moments_are_whole(int order) { return order <= 14; }
+ * The GPU's kernels take it for granted of theirs (kernels/harmonics_cost.h). */
+enum { FMM_MOST_ORDER_OF_WHOLE_MOMENTS = 14 };
+static inline int fmm_moments_are_whole(int order) { return order <= FMM_MOST_ORDER_OF_WHOLE_MOMENTS; }
 /* Operations on vectors a point and pair of (l, m): three of the recurrence, a multiply-add of cosine and sine for each output; a multiply-add counts as one. */
 static inline int fmm_harmonic_instructions(int gradient) { return 3 + 2 * (gradient ? 4 : 1); }
 static inline int fmm_harmonic_pair(int degree, int l, int m) { return m * (degree + 1) - m * (m - 1) / 2 + l - m; }

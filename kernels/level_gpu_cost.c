@@ -1,5 +1,5 @@
 /* Work of up and down in the form of the GPU: by surfaces, but for potentials of many leaves (downward; how upward moments in float are priced, model/cost.c says): pairs and bytes as on the CPU without harmonics, and products
- *   by parity blocks (kernels/parity_cuda.cu), all padded to one length: two factors a leaf, and at a box with children one and translations that are as much as eight;
+ *   by parity blocks (kernels/parity_cuda.cu), all padded to one length: two factors a leaf (one, where they go to its harmonics), and at a box with children one and translations that are as much as eight;
  *   or dense (kernels/product_cuda.cu):
  *     up:   two products a leaf, eight translations and one product a box with children
  *     down: a translation and a product a box, children of one octant together and their number rounded up to the 64 of a tile; one more a leaf. The first
@@ -20,18 +20,18 @@ static void set_flops(const fmm_count_case *what, int gradient, double products,
   work->flops = work->pairs * fmm_pair_flops(what->pair, gradient, what->n_columns) + work->other;
 }
 
-/* Products of a level's boxes of which a leaf takes two and another nine. */
-static double products_of(const fmm_tree *tree, const int64_t *begin, const int64_t *end, int level) {
+/* Products of a level's boxes of which a box with children takes nine. */
+static double products_of(const fmm_tree *tree, const int64_t *begin, const int64_t *end, int level, int of_leaf) {
   double products = 0;
   for (int32_t box = tree->level_begin[level]; box < tree->level_begin[level + 1]; box++)
-    if (end[box] > begin[box]) products += tree->first_child[box] < 0 ? 2 : 9;
+    if (end[box] > begin[box]) products += tree->first_child[box] < 0 ? of_leaf : 9;
   return products;
 }
 
 fmm_status fmm_up_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
   const fmm_level_walk walk = fmm_up_walk(tree, what);
   fmm_level_cost_add(tree, what, &walk, level);
-  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) set_flops(what, 0, products_of(tree, tree->source_begin, tree->source_end, l), &level[l]);
+  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) set_flops(what, 0, products_of(tree, tree->source_begin, tree->source_end, l, 2), &level[l]);
   return FMM_OK;
 }
 
@@ -59,10 +59,11 @@ fmm_status fmm_down_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const
   const int blocks = fmm_gpu_parity_block(what->pair, what->order);
   const fmm_level_walk walk = fmm_down_walk(tree, what);
   const double share = harmonics_share(tree, what);
+  const int of_leaf = share < 1 ? 1 : 2;
   fmm_level_cost_add(tree, what, &walk, level);
   for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) {
     level[l].pairs *= share;
-    set_flops(what, what->gradient, blocks ? products_of(tree, tree->target_begin, tree->target_end, l) : dense_down_products(tree, l), &level[l]);
+    set_flops(what, what->gradient, blocks ? products_of(tree, tree->target_begin, tree->target_end, l, of_leaf) : dense_down_products(tree, l), &level[l]);
   }
   return FMM_OK;
 }

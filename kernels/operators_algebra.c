@@ -16,21 +16,30 @@ extern int openblas_get_num_threads(void) __attribute__((weak));
 static pthread_mutex_t blas_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int threads_before, threads_served; /* those whose calls found room for their buffers */
 
-/* OpenBLAS takes a buffer of 128 MiB (BUFFER_SIZE of common_x86_64.h) at a calling thread's first call and keeps it, and where address space is
- * limited (ulimit -v) tries again for ever, as its own threads do from the start; so room for all is asked for beforehand, and for the heap of
- * 64 MiB that a thread's first allocation reserves. Nothing of it is touched. */
-static fmm_status check_room(int threads) {
-  const size_t buffer = 129u << 20, heap = 64u << 20;
-  size_t own = openblas_get_num_threads && !threads_served ? (size_t)openblas_get_num_threads() - 1 : 0;
-  size_t bytes = threads > threads_served ? (size_t)(threads - threads_served) * (buffer + heap) + own * buffer : 0;
+/* OpenBLAS takes a buffer of 128 MiB (BUFFER_SIZE of common_x86_64.h) at a calling thread's first call and keeps it, and where address space
+ * or data is limited (ulimit -v, -d) tries again for ever, as its own threads do from the start; so room for all is asked for beforehand, and for the heap of
+ * 64 MiB of address space that a thread's first allocation reserves. Nothing of it is touched. */
+enum { BUFFER = 129 << 20, HEAP = 64 << 20 };
+typedef struct limited { int resource, protection; size_t heap; const char *what, *option; } limited;
+static const limited kinds[] = {{RLIMIT_AS, PROT_NONE, HEAP, "address space", "-v"}, {RLIMIT_DATA, PROT_READ | PROT_WRITE, 0, "data", "-d"}}; /* only what can be written is data */
+
+static fmm_status check_room_of(const limited *kind, int threads) {
+  const size_t own = openblas_get_num_threads && !threads_served ? (size_t)openblas_get_num_threads() - 1 : 0;
+  const size_t bytes = (size_t)(threads - threads_served) * (BUFFER + kind->heap) + own * BUFFER;
   struct rlimit limit;
-  if (threads <= threads_served || getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return FMM_OK;
-  void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED && fmm_memory_give_back()) room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (getrlimit(kind->resource, &limit) || limit.rlim_cur == RLIM_INFINITY) return FMM_OK;
+  void *room = mmap(NULL, bytes, kind->protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED && fmm_memory_give_back()) room = mmap(NULL, bytes, kind->protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED)
-    return FMM_FAIL(FMM_ERR_MEMORY, "no memory for LAPACK's buffers (%zu bytes of address space for %d threads; the limit is %llu bytes); raise it (ulimit -v), or use fewer threads",
-                    bytes, threads, (unsigned long long)limit.rlim_cur);
+    return FMM_FAIL(FMM_ERR_MEMORY, "no memory for LAPACK's buffers (%zu bytes of %s for %d threads; the limit is %llu bytes); raise it (ulimit %s), or use fewer threads",
+                    bytes, kind->what, threads, (unsigned long long)limit.rlim_cur, kind->option);
   munmap(room, bytes);
+  return FMM_OK;
+}
+
+static fmm_status check_room(int threads) {
+  if (threads <= threads_served) return FMM_OK;
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) FMM_TRY(check_room_of(&kinds[k], threads));
   threads_served = threads;
   return FMM_OK;
 }

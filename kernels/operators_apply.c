@@ -42,13 +42,14 @@ void fmm_apply_second(const fmm_operators *o, const fmm_panels second[8], int n_
   for (int v = 0; v < n_vectors; v++) fmm_spread(o, scratch + v * o->n, natural + v * o->n);
 }
 
-void fmm_apply_blocks(const fmm_operators *o, const fmm_panels blocks[8], const int column_begin[FMM_MIRRORS + 1], const int row_begin[FMM_MIRRORS + 1], const double *in, double *out) {
+/* Eight blocks of any shape, whose columns and rows begin at these places; of one vector. */
+static void apply_blocks(const fmm_panels blocks[8], const int column_begin[FMM_MIRRORS + 1], const int row_begin[FMM_MIRRORS + 1], const double *in, double *out) {
   memset(out, 0, (size_t)row_begin[FMM_MIRRORS] * sizeof *out);
   for (int chi = 0; chi < FMM_MIRRORS; chi++) multiply(&blocks[chi], 0, blocks[chi].columns, 1, in + column_begin[chi], out + row_begin[chi]);
 }
 
 void fmm_apply_up_moments(const fmm_operators *o, const fmm_level_operators *set, const double *moments, double *natural, double *scratch) {
-  fmm_apply_blocks(o, set->up_moments, o->harmonics.begin, o->parity.begin, moments, scratch);
+  apply_blocks(set->up_moments, o->harmonics.begin, o->parity.begin, moments, scratch);
   if (fmm_moments_are_whole(o->order)) fmm_spread(o, scratch, natural);
   else fmm_apply_second(o, set->up_second, 1, scratch, natural, scratch + o->n);
 }
@@ -56,7 +57,7 @@ void fmm_apply_up_moments(const fmm_operators *o, const fmm_level_operators *set
 void fmm_apply_down_moments(const fmm_operators *o, const fmm_level_operators *set, const double *natural, double *harmonics, double *scratch) {
   if (fmm_moments_are_whole(o->order)) fmm_regroup(o, natural, scratch);
   else fmm_apply_first(o, set->down_first, 1, natural, scratch, scratch + o->n);
-  fmm_apply_blocks(o, set->down_moments, o->parity.begin, o->harmonics.begin, scratch, harmonics);
+  apply_blocks(set->down_moments, o->parity.begin, o->harmonics.begin, scratch, harmonics);
 }
 
 void fmm_apply_m2m(const fmm_operators *o, const fmm_level_operators *set, int octant, const double *child, double *coefficients, double *scratch) {

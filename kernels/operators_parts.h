@@ -41,8 +41,6 @@ void fmm_spread(const fmm_operators *o, const double *regrouped, double *natural
 enum { FMM_MOST_VECTORS = 4 };
 void fmm_apply_first(const fmm_operators *o, const fmm_panels first[8], int n_vectors, const double *natural, double *coefficients, double *scratch);
 void fmm_apply_second(const fmm_operators *o, const fmm_panels second[8], int n_vectors, const double *coefficients, double *natural, double *scratch);
-/* Eight blocks of any shape, whose columns and rows begin at these places; of one vector. */
-void fmm_apply_blocks(const fmm_operators *o, const fmm_panels blocks[8], const int column_begin[FMM_MIRRORS + 1], const int row_begin[FMM_MIRRORS + 1], const double *in, double *out);
 /* Moments in blocks' order to natural equivalent densities, and natural check potentials, divided by the level's factor, to harmonics, of one vector; scratch: 2 n. */
 void fmm_apply_up_moments(const fmm_operators *o, const fmm_level_operators *set, const double *moments, double *natural, double *scratch);
 void fmm_apply_down_moments(const fmm_operators *o, const fmm_level_operators *set, const double *natural, double *harmonics, double *scratch);

@@ -1,7 +1,7 @@
 /* What every phase implementation is given and promises, on either device.
  *
- * A phase reads the state below, handles the target boxes of [row_begin, row_end) of its list (rows of fmm_rows; for up and down: boxes
- * of one level range), and writes only those targets' values. It allocates nothing: its workspace was reserved by `reserve`.
+ * A phase reads the state below, handles the target boxes of [row_begin, row_end) of its list (rows of fmm_rows; for up and down: all
+ * boxes), and writes only those targets' values. It allocates nothing: its workspace was reserved by `reserve`.
  * Bits never depend on the number of threads: work is cut into blocks that only the tree fixes, threads pick blocks. */
 #ifndef FMM_PHASE_H
 #define FMM_PHASE_H
@@ -74,7 +74,7 @@ static inline fmm_harmonic_lanes fmm_harmonic_lanes_at(const fmm_state *state, i
 typedef struct fmm_phase_impl {
   fmm_phase phase;
   fmm_device device;
-  const char *name;              /* "ulist_cpu_avx2" */
+  const char *name;              /* "ulist_cpu" */
   fmm_status (*reserve)(fmm_state *state);  /* may be NULL */
   void (*release)(fmm_state *state);        /* may be NULL */
   size_t (*bytes)(const fmm_state *state);  /* workspace that reserve took; may be NULL */

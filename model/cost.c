@@ -13,7 +13,6 @@
 #include "kernels/harmonics_cost.h"
 #include "kernels/pair/pair_both.h"
 #include "model/model.h"
-#include "runtime/gpu.h"
 
 static const double laplace_flops = FMM_LAPLACE_FLOPS, laplace_instructions = 7; /* Choi et al. 2014, section 4.2.2 */
 

@@ -8,6 +8,7 @@
 
 #include "kernels/pair/pair_both.h"
 #include "kernels/pair/pair_tiles.h"
+#include "kernels/ulist/ulist_groups.h"
 
 enum { BYTES_A_BOX = 8 + 1 + 4 + 4 + 1 + 1 + 4 * 8 + 3 * 8 + 4, BYTES_A_LEAF = 4, BYTES_A_ROW = 4 + 8, BLOCKS_A_THREAD = 11, LANES = 16 };
 
@@ -54,9 +55,10 @@ static double ulist_bytes(const fmm_counts *c, const fmm_pair_info *pair, int th
   if (!c->same_points || !fmm_pair_prefers_both(pair, c->gradient, c->n_columns)) return 0;
   double store = precision == FMM_PRECISION_DOUBLE ? 0 : 4 * (3 + pair->components) * (double)threads;
   if (entries < 2 * leaves) return 8 * entries + LEAF_RECORD * leaves + store * points;
-  double groups = fmax(1, fmin(leaves, fmin(128, points / 2048))), d = log(entries / leaves) / log(3);
+  const double first = (double)fmm_ulist_group_points(c->n_targets, 0), last = (double)fmm_ulist_group_points(c->n_targets, c->n_targets), small = 1.0 / FMM_SMALL_GROUPS;
+  double groups = fmax(1, fmin(leaves, (1 - small) * points / first + small * points / last)), d = log(entries / leaves) / log(3);
   double edge = pow(leaves / groups, 1 / d), layer = pow(1 + 2 * (1 - pow(groups, -1 / d)) / edge, d) - 1;
-  double halos = 0.5 * layer * points, group = points / groups, most = group + fmin(points - group, 2 * halos / groups);
+  double halos = 0.5 * layer * points, group = fmin(points, first), most = group + fmin(points - group, 2 * halos / groups);
   return 8 * entries + LEAF_RECORD * leaves + 8 * pair->outputs * (c->gradient ? 4 : 1) * halos + store * most;
 }
 

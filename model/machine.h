@@ -7,6 +7,9 @@
 
 enum { FMM_PROFILE_SCHEMA = 11, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
 
+/* The host's whole team copies pageable densities or results of a GPU of more than so many bytes; fewer are not worth waking it. */
+enum { FMM_GPU_TEAM_BYTES = 1 << 18 };
+
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
 /* Fitted per phase, device and precision: seconds = value * main + other * other part + entry_s * entries + byte_s * bytes + (launch + launch_s + chain_s * unknowns) * launches
  * (model/cost.c), main and other being the two parts of the roofline: pairs, of V products; and products of up and down, of V on a GPU transforms (fmm_work). value: 1 is ideal,

@@ -3,6 +3,7 @@
 #ifndef FMM_CHOOSE_ORDER_H
 #define FMM_CHOOSE_ORDER_H
 #include "kernels/operators.h"
+#include "runtime/regular_points.h"
 
 /* The order is measured on random points, and on lattices where the points are as regular (regular_points.h). On regular ones errors add up in phase: up to 1.7 times
  * as much was seen. Targets of their own may all lie far from the sources: no near field then dilutes the error of the far one, nor its cancellation. The
@@ -20,6 +21,7 @@ typedef struct fmm_order_search {
   int kind;               /* of densities, as fmm_order_for_tolerance takes it */
   double cancelled;       /* by how much values may be smaller than what they are sums of, for what their roots may err by; more than 1: densities of both signs at targets of their own or on points as regular as a lattice, gradients at targets of their own, or targets apart from all sources of values that die away */
   int threads;            /* to measure with; the order does not depend on it */
+  fmm_regularity regularity; /* where it was asked and changed the search; else irregular */
   int settled;            /* the order is not a mere bound */
   double expected_error;  /* of the order, times the margin; NaN while it is not settled by a search */
 } fmm_order_search;

@@ -160,6 +160,10 @@ fmm_status fmm_cores_grant_from(const fmm_cores *cores, int asked, int oversubsc
 
 fmm_status fmm_cores_grant(int asked, int oversubscribe, int *threads) {
   fmm_cores cores;
+  int granted = 1;
   fmm_cores_read(&cores);
-  return fmm_cores_grant_from(&cores, asked, oversubscribe, threads);
+  FMM_TRY(fmm_cores_grant_from(&cores, asked, oversubscribe, &granted));
+  FMM_TRY(fmm_threads_can_start(granted));
+  *threads = granted;
+  return FMM_OK;
 }

@@ -25,8 +25,11 @@ void fmm_cores_from(const char *root, fmm_get_variable *get, int affinity, fmm_c
 /* CPU quota in cores from root/proc/self/cgroup and root/sys/fs/cgroup: the tightest on the way up; INFINITY when there is none. */
 double fmm_cgroup_quota(const char *root);
 
-/* Threads to use for an asked number (0: all allowed). More than allowed is FMM_ERR_ARGUMENT, which says what the limit is and where it
- * comes from, unless oversubscribe is set. *threads is untouched on failure. */
+/* FMM_ERR_MEMORY where a team of so many threads cannot be started (can_start.c). */
+fmm_status fmm_threads_can_start(int threads);
+
+/* Threads to use for an asked number (0: all allowed), which can be started. More than allowed is FMM_ERR_ARGUMENT, which says what the limit is and where it
+ * comes from, unless oversubscribe is set; FMM_ERR_MEMORY. *threads is untouched on failure. */
 fmm_status fmm_cores_grant(int asked, int oversubscribe, int *threads);
 fmm_status fmm_cores_grant_from(const fmm_cores *cores, int asked, int oversubscribe, int *threads);
 #endif

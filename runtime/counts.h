@@ -5,11 +5,11 @@
 #include "kernels/pair/pair_info.h"
 #include "lists.h"
 
-/* Flops of a form are those it is written to do, also where it multiplies by zero (V: whole 8x8 sibling blocks), so that a fitted
+/* Flops of a form are those it is written to do, also where it multiplies by zero (V: children that do not exist), so that a fitted
  * constant measures the code and not the tree; what is needed whatever the form is `pairs`. */
 typedef struct fmm_work {
   double pairs;   /* kernel evaluations (U: source x target points; up, down, W, X: points x surface points, by solid harmonics points x degrees and orders); V: true M2L pairs of boxes */
-  double flops;   /* floating-point operations of the form used: pair flops, 2 per multiply-add of products, FFT 2.5 n log2 n per real transform */
+  double flops;   /* floating-point operations of the form used: pair flops, 2 per multiply-add of products and of V's transforms, which are plain sums */
   double other;   /* of these, the ones of another kind than most, which have a constant of their own: up, down, W, X: products; V on a GPU: transforms; else 0 */
   double bytes;   /* fewest bytes moved through memory, in double: inputs read once, outputs written once */
   double entries; /* list entries or boxes handled: the unit of per-item overhead (up, down: boxes; U, W, X: entries; V: pairs of parents) */

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "generate.h"
+
 typedef double pack __attribute__((vector_size(16)));
 typedef int64_t pack_mask __attribute__((vector_size(16)));
 enum { LANES = 2, MAX_VALUES = 12, MAX_COMPONENTS = 4 };
@@ -117,19 +119,11 @@ void fmm_direct_sums(const fmm_direct_case *what, int64_t n, const double *targe
     }
 }
 
-/* A counter-based random number (splitmix64: Steele, Lea, Flood, OOPSLA 2014). */
-static uint64_t mixed(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
-
 int64_t fmm_sample_rows(int64_t n, int64_t samples, uint64_t seed, int64_t *rows) {
   int64_t m = samples < n ? samples : n;
   for (int64_t i = 0; i < m; i++) {
     int64_t begin = (int64_t)((__int128)n * i / m), end = (int64_t)((__int128)n * (i + 1) / m);
-    rows[i] = begin + (int64_t)(mixed(mixed(seed) + (uint64_t)i) % (uint64_t)(end - begin));
+    rows[i] = begin + (int64_t)(fmm_split_mix(fmm_split_mix(seed, 1) + (uint64_t)i, 1) % (uint64_t)(end - begin));
   }
   return m;
 }

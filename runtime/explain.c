@@ -34,13 +34,14 @@ static void say_phases(text *t, const fmm_setup *s) {
 }
 
 static void say_schedules(text *t, const fmm_setup *s) {
-  for (int k = 0; fmm_schedules[k]; k++) {
-    fmm_assignment assignment;
-    fmm_makespan makespan;
-    fmm_schedules[k]->assign(&s->costs, s->state.precision, &assignment);
-    fmm_makespan_of(&s->costs, &assignment, &makespan);
-    if (makespan.feasible) say(t, "schedule %-8s %.3e s%s\n", fmm_schedules[k]->name, makespan.seconds, fmm_schedules[k]->kind == s->assignment.kind ? "  <- chosen" : "");
-    else say(t, "schedule %-8s cannot run: %s\n", fmm_schedules[k]->name, makespan.reason ? makespan.reason : "no device");
+  fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES];
+  const int n = fmm_schedule_evaluate_all(&s->costs, &s->precisions, outcome);
+  for (int k = 0; k < n; k++) {
+    const fmm_schedule *schedule = outcome[k].schedule;
+    const int chosen = schedule->kind == s->assignment.kind;
+    const fmm_makespan *makespan = chosen ? &s->makespan : &outcome[k].makespan;
+    if (makespan->feasible) say(t, "schedule %-8s %.3e s%s\n", schedule->name, makespan->seconds, chosen ? "  <- chosen" : "");
+    else say(t, "schedule %-8s cannot run: %s\n", schedule->name, makespan->reason ? makespan->reason : "no device");
   }
 }
 
@@ -53,7 +54,7 @@ fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity,
   text t = {capacity ? buffer : NULL, capacity, 0};
   char order[80] = "direct sums only, no order";
   if (i->order && isnan(i->expected_error)) fmm_format(order, sizeof order, "order %d (%d surface points)", i->order, fmm_surface_size(i->order));
-  else if (i->order) fmm_format(order, sizeof order, "order %d (%d surface points, error of at most %.1e expected)", i->order, fmm_surface_size(i->order), i->expected_error);
+  else if (i->order) fmm_format(order, sizeof order, "order %d (%d surface points, error of about %.1e expected)", i->order, fmm_surface_size(i->order), i->expected_error);
   say(&t, "plan %s: kernel %s, tolerance %g, %s\n", i->plan_id, plan->pair->info->name, plan->asked_tolerance,
       plan->options.gradient ? "potential and gradient" : "potential");
   if (plan->tightened > 1) say(&t, "planned for %.1e, since results of a plan for less did not keep the tolerance\n", plan->options.tolerance);
@@ -65,6 +66,8 @@ fmm_status fmm_plan_explain(const fmm_plan *plan, char *buffer, size_t capacity,
   say(&t, "%d threads, %s%s%s; %.1f MB on the host; machine profile: %s\n", i->threads, refusal ? "not bound (" : "bound one to a core while it works",
       refusal ? refusal : "", refusal ? ")" : "", (double)i->host_bytes / 1e6,
       i->profile_path[0] ? i->profile_path : "none, nominal rates (fmm-calibrate measures this machine)");
+  if (s->regularity != FMM_POINTS_IRREGULAR)
+    say(&t, "points %s: errors there add up, so order and precision are chosen for that\n", s->regularity == FMM_POINTS_ON_LATTICE ? "about as even as a lattice's" : "along curves");
   say_phases(&t, s);
   say_schedules(&t, s);
   say(&t, "predicted %.3e s%s\n", i->predicted_s, i->last_evaluation_s > 0 ? "" : ", not run yet");

@@ -12,6 +12,7 @@
 #ifndef FMM_GPU_H
 #define FMM_GPU_H
 #include "kernels/phase.h"
+#include "model/machine.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -85,8 +86,6 @@ fmm_status fmm_gpu_results(fmm_gpu_plan *plan, double factor, double gradient_fa
 
 /* Calls of the driver in an evaluation between host arrays beside those of its phases, counted from gpu_execute.cu and gpu_stage.cu (a test counts them too). */
 enum { FMM_GPU_FRAME_CALLS = 24 };
-/* The host's whole team copies pageable densities or results of more than so many bytes; fewer are not worth waking it. */
-enum { FMM_GPU_TEAM_BYTES = 1 << 18 };
 
 /* Waits for everything of this execution and writes host results, many while others still arrive. FMM_ERR_INPUT, after fmm_gpu_results: a density or a result is not finite (the first
  * row is named). On any failure the caller's results are as they were, but for a device that fails while they are on their way, all else having ended well. */

@@ -35,6 +35,7 @@ typedef struct fmm_setup {
   double params[FMM_MAX_PARAMS];       /* in scaled coordinates */
   double factor, gradient_factor;      /* scaled results -> the caller's units */
   fmm_cost_table costs;
+  fmm_precision_sets precisions;       /* of which schedules take the best for them */
   fmm_assignment assignment;
   fmm_makespan makespan;
   fmm_state state;                     /* CPU arrays and workspaces */
@@ -51,6 +52,7 @@ typedef struct fmm_setup {
   int far_field;                       /* nonzero: some V, W or X pair exists; else there are no operators and only U runs */
   double cancelled;                    /* as in fmm_state */
   double expected_error;               /* of the order chosen; NaN when none was */
+  fmm_regularity regularity;           /* of the points, where the order was chosen for it */
   double foretold_s;                   /* the makespan for all cores, whatever the number of threads */
   int kept_choice;                     /* leaf size and root scale are those of earlier points */
   int n_density_planes, n_result_planes;

@@ -5,7 +5,7 @@
 #include "plan.h"
 
 /* Single-precision pair sums with double accumulation carry about 1e-7 of the summed magnitudes, and a pair as near as they take at all up to 0.4
- * of the tolerance, in derivatives a twentieth (fmm_pair_near_tolerance): at 1e-6 potentials of molecules and salts err by 1e-7 to 4e-7 in direct sums, and gradients, of which one
+ * of the tolerance, in derivatives a sixteenth of that (fmm_pair_near_tolerance): at 1e-6 potentials of molecules and salts err by 1e-7 to 4e-7 in direct sums, and gradients, of which one
  * near pair can outweigh all others, by up to 3.6e-7. Values that die away within a length, as exponentials, err by the rounding of as many such lengths (20,000 random points,
  * of which the few nearest pairs are all that is left: 1.2e-7, 1.6e-6 and 6.4e-6 at 37, 330 and 1,100 lengths between points): those of regular points by as many times 6e-8. */
 static int single_serves_pairs(const fmm_options *options, double steps) {

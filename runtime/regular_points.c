@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "generate.h"
 #include "team_loop.h"
 
 enum { SAMPLES = 64 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 12, MORE = 1 << 15, CELLS = 4096 };
@@ -14,13 +15,6 @@ static const double least_ratio = 0.58;
 
 /* Of its nearest so far: squared distances, ascending, and places (points in one place count once); root of the last. In units of 1 / per_unit, so that no square over- or underflows. */
 typedef struct sample { double at[3], per_unit, square[NEIGHBOURS], reach, place[NEIGHBOURS][3]; } sample;
-
-static uint64_t mixed(uint64_t z) { /* splitmix64 */
-  z = (z + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
 
 static int is_held(const sample *s, double square, const double *place) {
   for (int i = 0; i < NEIGHBOURS && s->square[i] <= square; i++)
@@ -129,7 +123,7 @@ fmm_regularity fmm_points_regularity(int64_t n, const double *points, int thread
   if (n <= NEIGHBOURS) return FMM_POINTS_IRREGULAR;
   const double per_unit = per_unit_of(n, points);
   for (int k = 0; k < SAMPLES; k++) {
-    const double *at = points + 3 * (int64_t)(mixed((uint64_t)k) % (uint64_t)n);
+    const double *at = points + 3 * (int64_t)(fmm_split_mix(0, (uint64_t)k + 1) % (uint64_t)n);
     samples[k] = (sample){.at = {at[0], at[1], at[2]}, .per_unit = per_unit, .reach = INFINITY};
     for (int i = 0; i < NEIGHBOURS; i++) samples[k].square[i] = INFINITY;
   }

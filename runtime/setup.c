@@ -168,11 +168,11 @@ static fmm_status check_cap(const fmm_setup *s, const fmm_plan *plan) {
   return FMM_FAIL(FMM_ERR_MEMORY, "this plan needs %zu bytes on the host, but host_memory_cap is %zu; raise the cap or the tolerance, or use fewer points", bytes, cap);
 }
 
-static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order, const fmm_precision_sets *precisions) {
+static fmm_status price(fmm_setup *s, const fmm_plan *plan, int order) {
   const fmm_count_case what = fmm_count_case_of(&plan->options, plan->pair->info, &plan->machine, order);
   FMM_TRY(fmm_count_work(&s->tree, &s->lists, &what, plan->threads, &s->counts));
   fmm_cost_table_make(&plan->machine, &s->counts, plan->pair->info, &s->costs);
-  FMM_TRY(fmm_schedule_choose(&s->costs, precisions, plan->options.schedule, &s->assignment, &s->makespan));
+  FMM_TRY(fmm_schedule_choose(&s->costs, &s->precisions, plan->options.schedule, &s->assignment, &s->makespan));
   fmm_dispatch_split(s);
   return FMM_OK;
 }
@@ -200,12 +200,12 @@ static fmm_status take_operators(fmm_setup *s, const fmm_plan *plan, int order) 
 }
 
 /* The GPU's part. When it does not fit or the device fails, `auto` takes the CPU; a named schedule is an error. */
-static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan, const fmm_precision_sets *precisions) {
+static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan) {
   fmm_status status = fmm_setup_gpu_create(s, plan);
   if (status == FMM_OK || plan->options.schedule != FMM_SCHEDULE_AUTO || (status != FMM_ERR_MEMORY && status != FMM_ERR_DEVICE)) return status;
   snprintf(s->no_gpu, sizeof s->no_gpu, "%s", fmm_last_error());
   fmm_cost_table_forbid(&s->costs, FMM_DEVICE_GPU, status == FMM_ERR_MEMORY ? "the GPU's memory, or the cap on it, is not enough" : "the GPU failed when the plan was made");
-  FMM_TRY(fmm_schedule_choose(&s->costs, precisions, FMM_SCHEDULE_AUTO, &s->assignment, &s->makespan));
+  FMM_TRY(fmm_schedule_choose(&s->costs, &s->precisions, FMM_SCHEDULE_AUTO, &s->assignment, &s->makespan));
   const int had_arrays = !is_all_on_gpu(s);
   fmm_dispatch_split(s);
   release_state(s);
@@ -224,9 +224,9 @@ static void end_part(fmm_setup *s, fmm_setup_part part, double *begin) {
 }
 
 /* Tree and lists as they are best at this order. */
-static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *p, int order, const fmm_precision_sets *precisions, double *t) {
+static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *p, int order, double *t) {
   fmm_tree_options choice;
-  FMM_TRY(fmm_choose_tree(plan, order, precisions, p, &choice, &s->kept_choice));
+  FMM_TRY(fmm_choose_tree(plan, order, &s->precisions, p, &choice, &s->kept_choice));
   end_part(s, FMM_PART_CHOICE, t);
   FMM_TRY(fmm_tree_build_within(&s->tree, &p->bounds, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, &choice, plan->threads));
   end_part(s, FMM_PART_TREE, t);
@@ -237,40 +237,40 @@ static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows 
 }
 
 /* Few points may need no far field, and then no order: first with one that is too low at worst, which makes a far field cheaper than it is. */
-static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *p, fmm_precision_sets *precisions, int *order, double *t) {
+static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *p, int *order, double *t) {
   fmm_order_search search;
   fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads);
-  fmm_choose_precisions(&plan->options, plan->pair->info, search.cancelled > 1, search.steps, precisions);
+  fmm_choose_precisions(&plan->options, plan->pair->info, search.cancelled > 1, search.steps, &s->precisions);
   s->cancelled = search.cancelled;
   FMM_TRY(fmm_order_first(&search, order));
   end_part(s, FMM_PART_ORDER, t);
   int first = *order;
-  FMM_TRY(grow(s, plan, p, first, precisions, t));
+  FMM_TRY(grow(s, plan, p, first, t));
   if (s->far_field && !search.settled) {
     FMM_TRY(fmm_order_settle(&search, order));
     end_part(s, FMM_PART_ORDER, t);
   }
   s->expected_error = search.expected_error * plan->tightened; /* of densities whose error is as much larger than others' */
+  s->regularity = search.regularity;
   if (*order == first) return FMM_OK;
   fmm_lists_free(&s->lists);
   fmm_tree_free(&s->tree);
-  return grow(s, plan, p, *order, precisions, t);
+  return grow(s, plan, p, *order, t);
 }
 
 static fmm_status build(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *points) {
-  fmm_precision_sets precisions;
   int order;
   double t = fmm_now_s();
-  FMM_TRY(grow_at_its_order(s, plan, points, &precisions, &order, &t));
+  FMM_TRY(grow_at_its_order(s, plan, points, &order, &t));
   FMM_TRY(scale_units(s, plan));
   if (s->far_field) FMM_TRY(take_operators(s, plan, order));
   end_part(s, FMM_PART_OPERATORS, &t);
-  FMM_TRY(price(s, plan, order, &precisions));
+  FMM_TRY(price(s, plan, order));
   end_part(s, FMM_PART_PRICES, &t);
   FMM_TRY(reserve_arrays(s, plan));
   FMM_TRY(fill_state(s, plan));
   end_part(s, FMM_PART_MEMORY, &t);
-  FMM_TRY(use_gpu(s, plan, &precisions));
+  FMM_TRY(use_gpu(s, plan));
   FMM_TRY(fmm_nested_create(s, plan));
   s->foretold_s = s->makespan.seconds;
   price_for_threads(s, plan);

@@ -49,10 +49,13 @@ void fmm_cli_say(const char *format, ...) {
   print_line("", text);
 }
 
-/* Where address space is limited, BLAS's exit handler may wait for ever for a thread of its own that waits for memory: passed over. */
-static int end(int code) {
+/* Where address space or data is limited, BLAS's exit handler may wait for ever for a thread of its own that waits for memory: passed over. */
+static int is_limited(int resource) {
   struct rlimit limit;
-  if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY) fflush(NULL), _exit(code);
+  return !getrlimit(resource, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
+static int end(int code) {
+  if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA)) fflush(NULL), _exit(code);
   return code;
 }
 

@@ -93,10 +93,10 @@ say "$(nproc) cores of $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xar
 say "Command: \`tools/gpu-suite.sh OUT${2:+ $2}\`. Times: median of 5 after one warm-up; error: relative L2 at 1,000 sampled targets."
 b=$build/tools/bench-gpu
 tools="memcheck racecheck initcheck synccheck"
-checks=() # only=NAME CASE: racecheck looks at those kernels alone that have NAME in theirs, as all would take too long
+checks=() # only=NAME CASE: racecheck looks at those kernels alone whose names match, as all would take too long
 while read -r case; do checks+=("$case"); done <<'CASES'
 n=2000 leaf=30 order=4 dist=ellipsoid gradient=1 pinned=1
-only=by_ n=9000 leaf=1 order=7 gradient=1 precision=mixed densities=signed
+only=by_|merge|split|invert n=9000 leaf=1 order=7 gradient=1 precision=mixed densities=signed
 n=2000 leaf=30 order=4 dist=ellipsoid precision=single gradient=1
 n=2000 leaf=30 order=6 dist=ellipsoid precision=mixed densities=signed
 n=4000 leaf=120 root=1.1 order=5 precision=mixed
@@ -109,7 +109,7 @@ n=600 leaf=12 order=4 dist=ellipsoid kernel=stokes
 n=400 leaf=8 order=6 columns=24
 n=9000 leaf=2 order=3 columns=3
 n=5000 leaf=1 order=6
-n=3000 leaf=40 order=5 dist=ellipsoid
+n=6000 leaf=1 order=5 dist=ellipsoid
 n=4000 leaf=700
 n=4100 leaf=5000
 n=4100 leaf=5000 order=2 gradient=1 precision=single

@@ -14,7 +14,7 @@
  *
  * (dx,dy,dz) = target - source. s[component*columns + column]; f[(output*(gradient ? 4 : 1) + k)*columns + column], k = 0 the potential, 1..3 its
  * derivatives by the target's x, y, z. columns and gradient are compile-time constants after inlining. FMM_RSQRT(0) is 0 where a
- * zero distance can occur, so that such a pair contributes nothing. Some loops know FMM_SQUARE, dx^2 + dy^2 + dz^2, beforehand. FMM_EXP is Yukawa's. */
+ * zero distance can occur, so that such a pair contributes nothing. Single precision has distances of up to 2^30 (pair_sums_single.c): no factor smaller than about r^-4 may stand alone. Some loops know FMM_SQUARE, dx^2 + dy^2 + dz^2, beforehand. FMM_EXP is Yukawa's. */
 #ifndef FMM_PAIR_H
 #define FMM_PAIR_H
 #include "kernels/pair/pair_info.h"

@@ -1,7 +1,8 @@
 /* Which tiles of the U list are too tight for float, once a plan. A coordinate relative to the target box's centre (half-width h) is rounded by up to
  * 2^-24 of itself, 2^-25 or less in the mean square, so a pair at distance d moves by about 2^-25 (1 + 2 h / d) of its value (twice that for derivatives). Densities are not known yet: all
  * count alike, without cancellation of values nor of errors; the sums of molecules' and salts' charges are up to four times smaller than that. The tiles with the largest errors are marked until
- * those of the rest are within a quarter of the tolerance, in the relative L2 norm over all targets. Pairs of all kernels are taken as 1/r.
+ * those of the rest are within a quarter of the tolerance, in the relative L2 norm over all targets. Where the nearest pairs of tiles outweigh all others (of points on a line the nearest of all does), a sample of targets
+ * has no such values but its share of the errors (a thousand of any number of points in space, of derivatives; on a line, of potentials too): so the norm is at most eight times that of the values without them. Pairs of all kernels are taken as 1/r.
  * Of U in both directions what a tile's own leaf gives to it is measured and marked apart from the rest, and where values may be beyond float, in which its parts are kept, all is in double. */
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@ namespace {
 enum { THREADS = 128, TARGETS = 128, TOGETHER = 8, MEASURES = 4 /* squares of values and of errors, of potentials and of derivatives */ };
 
 constexpr double PART = 0.25; /* of the tolerance */
+constexpr double OTHERS = 64; /* times the squares of values without those of tiles' nearest pairs, at most */
 constexpr double HUGE_ERROR = 1e300;
 constexpr double LARGEST_SQUARES = 1e60, LARGEST_SQUARES_OF_DERIVATIVES = 1e50; /* of a tile's values: larger ones, or their roots' cubes, may be beyond float */
 constexpr double MOST = 0x1p22; /* half-widths to a pair's distance, beyond which float may take its points for one */
@@ -22,10 +24,10 @@ struct job {
   const fmm_cuda_chunk *chunk;
   const fmm_cuda_mate *mate;
   const double *source[3], *target[3], *center[3], *half;
-  double *measure;
+  double *measure; /* of each tile, and behind all of them the squared potential of each one's nearest pair */
 };
 
-__device__ __forceinline__ void add_near(double dx, double dy, double dz, double h2, double (&m)[MEASURES]) {
+__device__ __forceinline__ void add_near(double dx, double dy, double dz, double h2, double (&m)[MEASURES], double &nearest) {
   double d2 = fma(dx, dx, fma(dy, dy, dz * dz)), r;
   asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(d2));
   if (!(d2 > 1e-300)) { /* a point with itself or one in the same place; else two that float, and the seed, take for one */
@@ -35,6 +37,7 @@ __device__ __forceinline__ void add_near(double dx, double dy, double dz, double
   double r2 = r * r, e = fma(h2, r, 1.0), error = h2 * r > MOST ? HUGE_ERROR : e * e * r2;
   m[0] += r2, m[1] += error;
   m[2] = fma(r2, r2, m[2]), m[3] = fma(error, r2, m[3]);
+  nearest = fmax(nearest, r2);
 }
 
 /* The same in half-widths. */
@@ -52,7 +55,7 @@ struct targets { int64_t begin; int count; double h, center[3]; const float4 *pl
 
 /* Their pairs with some points, which are counted `times`. */
 template <int GRADIENT>
-__device__ __forceinline__ void measure_points(const job &a, const targets &t, int64_t from, int64_t points, double times, double *m) {
+__device__ __forceinline__ void measure_points(const job &a, const targets &t, int64_t from, int64_t points, double times, double *m, double &nearest) {
   const double unit = 1 / t.h;
   for (int64_t j = from + threadIdx.x; j < from + points; j += THREADS) {
     const double x = a.source[0][j], y = a.source[1][j], z = a.source[2][j];
@@ -72,7 +75,7 @@ __device__ __forceinline__ void measure_points(const job &a, const targets &t, i
         for (int q = 0; q < TOGETHER && i + q < t.count; q++) {
           const float4 at = t.place[i + q];
           const float du = at.x - u, dv = at.y - v, dw = at.z - w, one = fmaf(du, du, fmaf(dv, dv, dw * dw));
-          if (one < NEAR * NEAR) add_near(a.target[0][t.begin + i + q] - x, a.target[1][t.begin + i + q] - y, a.target[2][t.begin + i + q] - z, 2 * t.h, near);
+          if (one < NEAR * NEAR) add_near(a.target[0][t.begin + i + q] - x, a.target[1][t.begin + i + q] - y, a.target[2][t.begin + i + q] - z, 2 * t.h, near, nearest);
           else add_far<GRADIENT>(one, far);
         }
       else
@@ -83,40 +86,43 @@ __device__ __forceinline__ void measure_points(const job &a, const targets &t, i
   }
 }
 
-/* Targets of a box, as many at once as there is room for, with what each_range gives to measure_points: (targets, measures), of these M in all. */
+/* Targets of a box, as many at once as there is room for, with what each_range gives to measure_points: (targets, measures, nearest), of measures M in all. */
 template <int M, class Each>
 __device__ __forceinline__ void measure_tile(const job &a, int box, int64_t target_begin, int target_count, const Each &each_range) {
   __shared__ float4 place[TARGETS];
-  __shared__ double part[THREADS / 32][M];
+  __shared__ double part[THREADS / 32][M + 1];
   targets t = {0, 0, a.half[box], {a.center[0][box], a.center[1][box], a.center[2][box]}, place};
   const double unit = 1 / t.h;
-  double m[M] = {};
+  double m[M + 1] = {}; /* the last: of the nearest pair */
   for (int first = 0; first < target_count; first += TARGETS) {
     t.begin = target_begin + first, t.count = min(TARGETS, target_count - first);
     __syncthreads();
     for (int i = threadIdx.x; i < t.count; i += THREADS)
       place[i] = make_float4((float)((a.target[0][t.begin + i] - t.center[0]) * unit), (float)((a.target[1][t.begin + i] - t.center[1]) * unit), (float)((a.target[2][t.begin + i] - t.center[2]) * unit), 0);
     __syncthreads();
-    each_range(t, m);
+    each_range(t, m, m[M]);
   }
-  for (int k = 0; k < M; k++) {
-    for (int step = 16; step; step >>= 1) m[k] += __shfl_xor_sync(0xffffffffu, m[k], step);
+  for (int k = 0; k <= M; k++) {
+    for (int step = 16; step; step >>= 1) {
+      const double other = __shfl_xor_sync(0xffffffffu, m[k], step);
+      m[k] = k < M ? m[k] + other : fmax(m[k], other);
+    }
     if (threadIdx.x % 32 == 0) part[threadIdx.x / 32][k] = m[k];
   }
   __syncthreads();
-  if (threadIdx.x >= M) return;
-  double sum = 0;
-  for (int w = 0; w < THREADS / 32; w++) sum += part[w][threadIdx.x];
-  a.measure[(int64_t)blockIdx.x * M + threadIdx.x] = sum;
+  if (threadIdx.x > M) return;
+  double all = 0;
+  for (int w = 0; w < THREADS / 32; w++) all = (int)threadIdx.x < M ? all + part[w][threadIdx.x] : fmax(all, part[w][M]);
+  a.measure[(int)threadIdx.x < M ? (int64_t)blockIdx.x * M + threadIdx.x : (int64_t)gridDim.x * M + blockIdx.x] = all;
 }
 
 template <int GRADIENT>
 __global__ void __launch_bounds__(THREADS) measure_tiles(const job a) {
   const fmm_cuda_tile tile = a.tile[blockIdx.x];
-  measure_tile<MEASURES>(a, tile.box, tile.target_begin, tile.target_count, [&](const targets &t, double(&m)[MEASURES]) {
+  measure_tile<MEASURES>(a, tile.box, tile.target_begin, tile.target_count, [&](const targets &t, double *m, double &nearest) {
     for (int r = 0; r < tile.range_count; r++) {
       const fmm_cuda_range range = a.range[tile.range_begin + r];
-      measure_points<GRADIENT>(a, t, range.begin, range.count, 1, m);
+      measure_points<GRADIENT>(a, t, range.begin, range.count, 1, m, nearest);
     }
   });
 }
@@ -126,14 +132,14 @@ template <int GRADIENT>
 __global__ void __launch_bounds__(THREADS) measure_both(const job a) {
   constexpr int EACH = GRADIENT ? 4 : 2;
   const fmm_cuda_chunk first = a.chunk[blockIdx.x];
-  measure_tile<2 * EACH>(a, first.box, first.target_begin, first.target_count, [&](const targets &t, double(&m)[2 * EACH]) {
+  measure_tile<2 * EACH>(a, first.box, first.target_begin, first.target_count, [&](const targets &t, double *m, double &nearest) {
     for (int64_t c = blockIdx.x; c >= 0; c = a.chunk[c].next) {
       const int64_t begin = a.chunk[c].mate_begin;
       const int mates = a.chunk[c].mates;
       for (int i = 0; i < mates; i++) {
         const fmm_cuda_mate mate = a.mate[begin + i];
-        if (mate.partial < 0) measure_points<GRADIENT>(a, t, mate.begin, mate.count, 1, m);
-        else measure_points<GRADIENT>(a, t, mate.begin, mate.count, 2, m + EACH);
+        if (mate.partial < 0) measure_points<GRADIENT>(a, t, mate.begin, mate.count, 1, m, nearest);
+        else measure_points<GRADIENT>(a, t, mate.begin, mate.count, 2, m + EACH, nearest);
       }
     }
   });
@@ -167,10 +173,21 @@ double limit_of(int64_t n, const double *error, int64_t stride, double most, dou
   return order[last - 1]; /* but for rounding */
 }
 
+/* Squares of values (measure k, of n tiles with so many kinds of `each` measures) that errors are relative to. A nearest pair comes twice, once from either end. */
+double values_of(int64_t n, const double *measure, int kinds, int each, int k) {
+  const double *nearest = measure + n * kinds * each;
+  double all = 0, others = 0;
+  for (int64_t i = 0; i < n; i++) {
+    double v = 0;
+    for (int kind = 0; kind < kinds; kind++) v += measure[(i * kinds + kind) * each + k];
+    all += v, others += fmax(0, v - 2 * (k ? nearest[i] * nearest[i] : nearest[i]));
+  }
+  return fmin(all, OTHERS * others);
+}
+
 /* Marks the tiles with the largest errors (measure k + 1) against the values (measure k). */
 void mark(fmm_cuda_sums *s, const double *measure, int k, double factor, double tolerance, double *room) {
-  double values = 0;
-  for (int64_t i = 0; i < s->n_tiles; i++) values += measure[i * MEASURES + k];
+  const double values = values_of(s->n_tiles, measure, 1, MEASURES, k);
   const double limit = limit_of(s->n_tiles, measure + k + 1, MEASURES, PART * PART * tolerance * tolerance * values / factor, room);
   for (int64_t i = 0; i < s->n_tiles; i++)
     if (!(measure[i * MEASURES + k + 1] < limit)) s->tile[i].precise = 1;
@@ -178,8 +195,7 @@ void mark(fmm_cuda_sums *s, const double *measure, int k, double factor, double 
 
 /* The same for tiles that sum both directions, whose two kinds of sources, of `each` measures, are marked apart. room: CLASSES and two a tile. */
 void mark_both(fmm_cuda_sums *s, const double *measure, int each, int k, double factor, double tolerance, double *room) {
-  double values = 0;
-  for (int64_t i = 0; i < 2 * s->n_tiles; i++) values += measure[i * each + k];
+  const double values = values_of(s->n_tiles, measure, 2, each, k);
   const double limit = limit_of(2 * s->n_tiles, measure + k + 1, each, PART * PART * tolerance * tolerance * values / factor, room);
   for (int64_t i = 0; i < s->n_tiles; i++) {
     const double *m = measure + i * 2 * each + k + 1;
@@ -243,8 +259,8 @@ fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *p) {
   if (!s->single || s->n_tiles == 0) return FMM_OK;
   job a = {s->d_tile, s->d_range, s->d_chunk, s->d_mate, {p->d_source[0], p->d_source[1], p->d_source[2]}, {p->d_target[0], p->d_target[1], p->d_target[2]}, {p->d_center[0], p->d_center[1], p->d_center[2]}, p->d_half, p->d_tight};
   const int measures = fmm_cuda_measures(p);
-  const size_t bytes = (size_t)s->n_tiles * (size_t)measures * sizeof(double);
-  FMM_CHECK(FMM_ALLOCATE(&measure, s->n_tiles * measures, "measures of the U list"));
+  const size_t bytes = (size_t)s->n_tiles * (size_t)(measures + 1) * sizeof(double);
+  FMM_CHECK(FMM_ALLOCATE(&measure, s->n_tiles * (measures + 1), "measures of the U list"));
   FMM_CHECK(FMM_ALLOCATE(&room, CLASSES + 2 * s->n_tiles, "measures of the U list"));
   if (s->both && p->gradient) measure_both<1><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
   else if (s->both) measure_both<0><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);

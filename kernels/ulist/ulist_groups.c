@@ -3,23 +3,16 @@
 
 #include <stdlib.h>
 
-/* Enough groups for tens of threads; enough points that most neighbours are inside (a cube of m^3 leaves holds ((3m-2)/3m)^3 of its pairs). */
-enum { MOST_GROUPS = 128, LEAST_POINTS = 2048 };
-
-/* The last quarter of the points comes in groups a quarter as large: begun last, they let many threads, no two of one speed, end together. */
-enum { SMALL_GROUPS = 4 };
-
 static int64_t points_of(const fmm_tree *tree, const fmm_rows *u, int32_t row) {
   return tree->target_end[u->row[row]] - tree->target_begin[u->row[row]];
 }
 
 /* First rows of the groups; returns how many there are. begin: n_rows + 1. */
 static int32_t cut_groups(int32_t *begin, const fmm_tree *tree, const fmm_rows *u) {
-  int64_t n_points = tree->targets.n, limit = n_points / MOST_GROUPS, points = 0, before = 0;
+  int64_t points = 0, before = 0;
   int32_t n = 0;
   for (int32_t row = 0; row < u->n_rows; row++) {
-    int64_t most = before < n_points - n_points / SMALL_GROUPS ? limit : limit / SMALL_GROUPS;
-    if (row == 0 || points >= (most > LEAST_POINTS ? most : LEAST_POINTS)) begin[n++] = row, points = 0;
+    if (row == 0 || points >= fmm_ulist_group_points(tree->targets.n, before)) begin[n++] = row, points = 0;
     points += points_of(tree, u, row), before += points_of(tree, u, row);
   }
   begin[n] = u->n_rows;

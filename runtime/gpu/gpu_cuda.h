@@ -379,7 +379,7 @@ static inline int fmm_cuda_may_take_moments(const fmm_gpu_plan *p) {
   return p->block && fmm_has_harmonics(p->info) && p->columns == 1 && fmm_cuda_has(p, FMM_PHASE_UP) && p->precision[FMM_PHASE_UP] != FMM_PRECISION_DOUBLE && fmm_cuda_up_moments_terms(p->order) > 0;
 }
 
-/* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: so many doubles a tile. */
+/* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: so many doubles a tile and one more. */
 static inline int fmm_cuda_measures(const fmm_gpu_plan *plan) { return plan->gradient && plan->sums[FMM_SUM_U].both ? 8 : 4; }
 fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *plan);
 /* What it may take beside the arena for parts in double. */

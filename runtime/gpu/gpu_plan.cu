@@ -147,7 +147,7 @@ size_t layout(fmm_gpu_plan *p, char *base, int slab) {
     if (s->both) take(&a, &s->d_chunk, s->n_chunks), take(&a, &s->d_mate, s->n_mates);
     if (s->unit_end) take(&a, &s->d_unit_end, s->n_tiles), take(&a, &s->d_unit, s->n_units);
   }
-  if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, fmm_cuda_measures(p) * p->sums[FMM_SUM_U].n_tiles), take(&a, &p->sums[FMM_SUM_U].d_precise, p->sums[FMM_SUM_U].n_tiles);
+  if (p->sums[FMM_SUM_U].single) take(&a, &p->d_tight, (fmm_cuda_measures(p) + 1) * p->sums[FMM_SUM_U].n_tiles), take(&a, &p->sums[FMM_SUM_U].d_precise, p->sums[FMM_SUM_U].n_tiles);
   if (p->n_runs) take(&a, &p->d_run, p->n_runs);
   if (p->overlaps) take(&a, &p->d_next_tile, 1);
   layout_v(p, &a, slab);

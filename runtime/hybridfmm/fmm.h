@@ -141,7 +141,7 @@ FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const 
  * Leaf size and root scale stay as they were chosen for earlier points while those are alike: as many within a factor of 1.5, of the same order, and foretold to take as long a point within a
  * tenth (a tree of one leaf has nothing to keep). What is foretold is known when the points are there, so it is the call after that which chooses anew. (Clusters below the finest cell have plans of their own, which choose.) So
  * the bits of an answer, though not its accuracy, depend on earlier points too; the plan_id tells.
- * The points before are given up first, and their memory serves again. Arguments and coordinates that are not finite are refused before that; any later failure leaves the plan without
+ * The points before are given up first, and their memory serves again. Arguments, and coordinates that are not finite or too near one another, are refused before that; any later failure leaves the plan without
  * points. */
 FMM_API fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                                         int64_t n_targets, const double *targets);
@@ -199,7 +199,7 @@ typedef struct fmm_prediction {
   fmm_schedule_kind schedule;
   int order, leaf_size;
   double root_scale;
-  size_t host_bytes, device_bytes;
+  size_t host_bytes, device_bytes; /* from estimated counts, mostly within a tenth of what a plan takes: no caps */
   double expected_error;          /* as in fmm_plan_info */
 } fmm_prediction;
 FMM_API fmm_status fmm_predict(const fmm_options *options, const char *distribution, int64_t n_points, fmm_prediction *prediction);

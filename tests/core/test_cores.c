@@ -3,7 +3,9 @@
 #include <math.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "runtime/cores.h"
 
@@ -133,6 +135,27 @@ static void this_process_sees_a_narrower_mask_at_once(void **state) {
 }
 
 #define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, fresh_root, remove_root)
+/* Where a user may have no further process: in a child, which is no superuser, as limits do not bind these. */
+static void threads_that_cannot_be_started_are_refused(void **state) {
+  int result;
+  const pid_t child = fork();
+  if (!child) {
+    const struct rlimit none = {1, 1};
+    int threads = 7;
+    if (setrlimit(RLIMIT_NPROC, &none) || (geteuid() == 0 && setuid(54321))) _exit(77);
+    if (fmm_cores_grant(2, 1, &threads) != FMM_ERR_MEMORY || threads != 7) _exit(1);
+    if (!strstr(fmm_last_error(), "only 1 of 2 threads") || !strstr(fmm_last_error(), "ulimit -u")) _exit(2);
+    if (fmm_cores_grant(1, 1, &threads) != FMM_OK || threads != 1) _exit(3);
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, &result, 0), child);
+  if (WEXITSTATUS(result) == 77) skip();
+  assert_true(WIFEXITED(result));
+  assert_int_equal(WEXITSTATUS(result), 0);
+  assert_ok(fmm_threads_can_start(3));
+  assert_ok(fmm_threads_can_start(3));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {WITH_ROOT(without_limits_the_affinity_mask_decides),
                                      WITH_ROOT(version_2_takes_the_tightest_quota_on_the_way_up),
@@ -141,6 +164,6 @@ int main(void) {
                                      WITH_ROOT(damaged_cgroup_files_are_no_limit),
                                      WITH_ROOT(batch_grants_and_openmp_limits_count),
                                      WITH_ROOT(more_threads_than_cores_are_refused_with_reason_and_way_out),
-                                     cmocka_unit_test(this_process_sees_a_narrower_mask_at_once)};
+                                     cmocka_unit_test(this_process_sees_a_narrower_mask_at_once), cmocka_unit_test(threads_that_cannot_be_started_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

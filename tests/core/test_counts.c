@@ -78,12 +78,14 @@ static grid *make_grid(void) {
   return &g;
 }
 
-static fmm_counts count(const fmm_pair_info *pair, int order, int columns, int gradient) {
+static fmm_counts count_case(fmm_count_case what) {
   grid *g = make_grid();
-  fmm_count_case what = {.pair = pair, .order = order, .n_columns = columns, .gradient = gradient};
   fmm_counts counts;
   assert_ok(fmm_count_work(&g->tree, &g->lists, &what, 2, &counts));
   return counts;
+}
+static fmm_counts count(const fmm_pair_info *pair, int order, int columns, int gradient) {
+  return count_case((fmm_count_case){.pair = pair, .order = order, .n_columns = columns, .gradient = gradient});
 }
 
 static void ulist_of_a_uniform_tree_is_equation_2(void **state) {
@@ -192,6 +194,10 @@ static void the_gpus_form_counts_parents_groups_and_padded_operators(void **stat
   assert_true(c.level[FMM_WORK_VLIST_GPU][2].flops == v->flops);
   assert_true(c.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * product);
   assert_true(c.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + LEAVES * 2 * product);
+  const fmm_count_case many = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 1, .all_targets = (int64_t)FMM_LEAVES_MANY * Q};
+  fmm_counts harmonics = count_case(many), few = count_case((fmm_count_case){.pair = many.pair, .order = 4, .n_columns = 1, .all_targets = many.all_targets - 1});
+  assert_true(few.total[FMM_WORK_DOWN_GPU].other == LEAVES * 2 * product && few.total[FMM_WORK_DOWN_GPU].pairs == pairs);
+  assert_true(harmonics.total[FMM_WORK_DOWN_GPU].other == LEAVES * product && harmonics.total[FMM_WORK_UP_GPU].other == LEAVES * 2 * product);
   assert_true(dense.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * whole && dense.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + (8 * 64 + LEAVES) * whole);
   assert_true(c.total[FMM_WORK_UP_GPU].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 2 * 56 * 56 && c.total[FMM_WORK_DOWN_GPU].entries == LEAVES);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_GPU, 0), FMM_WORK_VLIST_GPU);

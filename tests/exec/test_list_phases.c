@@ -113,16 +113,17 @@ static void compare(fixture *f, const fmm_phase_impl *fast, const fmm_phase_impl
 static void compare_all(const fmm_phase_impl *fast, const fmm_phase_impl *plain) {
   for (int k = 0; fmm_pairs[k]; k++)
     for (int variant = 0; variant < 6; variant++) {
+      const double full = 1e-14 * fmax(1, fabs(fmm_pairs[k]->info->degree)); /* distances' rounding comes as many times */
       fixture f;
       make(&f, fmm_pairs[k]->info->name, variant & 1, variant < 4 && variant & 2, variant < 4 ? 3 : 1); /* one column: both directions */
-      compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-12, 1e-14);
+      compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-12, full);
       compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-6, 1e-6);
       compare(&f, fast, plain, FMM_PRECISION_SINGLE, 1e-6, 1e-6);
       compare(&f, fast, plain, FMM_PRECISION_MIXED, 1e-3, 1e-3);
       f.state.harmonics = f.operators->harmonics.n_terms > 0 && fast->phase != FMM_PHASE_ULIST;
       for (int simd = FMM_SIMD_PLAIN; simd < FMM_N_SIMD && f.state.harmonics; simd++) {
         fmm_simd_cap((fmm_simd)simd);
-        compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-12, 1e-14);
+        compare(&f, fast, plain, FMM_PRECISION_DOUBLE, 1e-12, full);
         compare(&f, fast, plain, FMM_PRECISION_SINGLE, 1e-3, 1e-6);
       }
       fmm_simd_cap(FMM_N_SIMD - 1);

@@ -94,8 +94,8 @@ static void compare(const problem *p, const fmm_pair *pair, int accuracy, uint64
     for (int i = 1; i <= p->n_targets; i++) {
       double error = fabs(got[k][i] - base - expected[k][i]), allowed = bounds[accuracy] * condition * (size[k][i] + base) + p->n_sources * (precisions[accuracy] == FMM_PRECISION_SINGLE ? vanishing : 1e-300);
       if (!(error <= allowed) && !(isnan(expected[k][i]) || isinf(expected[k][i])))
-        fail_msg("%s: %s %s, tolerance %g, gradient %d, columns %d, %d targets, %d sources, coincide %d, seed %llu: value %d target %d is %.17g, not %.17g (error %g, allowed %g)",
-                 what, pair->info->name, fmm_simd_name(fmm_simd_level()), tolerances[accuracy], p->gradient, p->columns, p->n_targets,
+        fail_msg("%s: %s %s, %s, tolerance %g, gradient %d, columns %d, %d targets, %d sources, coincide %d, seed %llu: value %d target %d is %.17g, not %.17g (error %g, allowed %g)",
+                 what, pair->info->name, fmm_simd_name(fmm_simd_level()), precisions[accuracy] == FMM_PRECISION_SINGLE ? "single" : "double", tolerances[accuracy], p->gradient, p->columns, p->n_targets,
                  p->n_sources, p->coincide, (unsigned long long)case_seed, k, i, got[k][i] - base, expected[k][i], error, allowed);
     }
   }

@@ -118,6 +118,27 @@ static void gradients_where_no_charge_is_near_keep_the_tolerance(void **context)
   assert_int_equal(failures, 0);
 }
 
+/* The nearest pair of all on a line outweighs all others, and its values must not let float serve where others' errors are seen: at targets that are not among it. */
+static void sampled_targets_on_a_line_keep_the_tolerance(void **context) {
+  enum { MANY = 20000 };
+  for (int variant = 0; variant < 4; variant++) {
+    problem p;
+    make(&p, "laplace", "uniform", "signed", MANY, 1e-5, variant & 1);
+    for (int i = 0; i < MANY; i++)
+      for (int k = 1; k < 3; k++) p.points[3 * i + k] = (1 + k) * p.points[3 * i];
+    for (int k = 0; k < 3; k++) p.points[3 * (MANY - 1) + k] = p.points[3 * (MANY - 2) + k] + (k == 0) * 1e-9;
+    p.densities[MANY - 2] = p.densities[MANY - 1] = 1;
+    p.options.precision = FMM_PRECISION_MIXED;
+    p.options.leaf_size = variant & 2 ? MANY : 256;
+    plan_for(&p, FMM_SCHEDULE_GPU);
+    assert_ok(fmm_plan_direct(p.plan, p.densities, SAMPLES, NULL, p.exact, variant & 1 ? p.exact_gradient : NULL));
+    execute(&p);
+    const double error = error_of(SAMPLES, p.exact, p.potential), slope = variant & 1 ? error_of(3 * SAMPLES, p.exact_gradient, p.gradient) : 0;
+    release(&p);
+    if (!(error <= 1e-5 && slope <= 1e-5)) fail_msg("leaves of %d, error %g, of gradients %g", variant & 2 ? MANY : 256, error, slope);
+  }
+}
+
 static void executions_repeat_bit_by_bit(void **context) {
   problem p;
   make(&p, "laplace", "plummer", "signed", 20000, 1e-6, 0);
@@ -403,6 +424,7 @@ int main(void) {
       cmocka_unit_test(surfaces_deep_in_the_tree_keep_their_shape),
       cmocka_unit_test(gradients_where_no_charge_is_near_keep_the_tolerance),
       cmocka_unit_test(every_schedule_gets_another_plan_where_densities_cancel),
+      cmocka_unit_test(sampled_targets_on_a_line_keep_the_tolerance),
       cmocka_unit_test(executions_repeat_bit_by_bit),
       cmocka_unit_test(moved_points_give_the_bits_of_a_new_plan),
       cmocka_unit_test(columns_in_one_pass_match_single_ones),

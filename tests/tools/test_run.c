@@ -289,6 +289,23 @@ static void with_little_address_space_it_ends_and_says_so(void **state) {
   }
 }
 
+/* The same of data: what a process may write, without what it only reserves. */
+static void with_little_data_it_ends_and_says_so(void **state) {
+  char before[64];
+  int refused = 0;
+#ifdef __SANITIZE_ADDRESS__
+  skip();
+#endif
+  for (int mib = 60; mib <= 660; mib += 120) {
+    snprintf(before, sizeof before, "ulimit -d %d; timeout 100", 1024 * mib);
+    run_after(before, "--generate uniform --points 20000 --threads 1 -q");
+    if (exit_code != 0 && exit_code != 1 && exit_code != 6 && exit_code != 127) fail_msg("%d MiB: exit code %d, %s", mib, exit_code, err);
+    refused += exit_code == 6;
+    if (exit_code == 6) assert_non_null(strstr(err, "no memory"));
+  }
+  assert_true(refused > 0);
+}
+
 static void a_full_standard_output_ends_with_6(void **state) {
   char line[512];
   snprintf(line, sizeof line, "'%s' --generate uniform --points 10 --json >/dev/full 2>.err", command_path);
@@ -382,7 +399,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(without_a_usable_gpu_auto_says_why_and_runs),
                                      cmocka_unit_test(an_existing_output_survives_every_failure),
                                      cmocka_unit_test(files_that_are_read_or_written_are_not_written_over),
-                                     cmocka_unit_test(with_little_address_space_it_ends_and_says_so),
+                                     cmocka_unit_test(with_little_address_space_it_ends_and_says_so), cmocka_unit_test(with_little_data_it_ends_and_says_so),
                                      cmocka_unit_test(a_full_standard_output_ends_with_6),
                                      cmocka_unit_test(signals_end_with_130_and_143_and_leave_nothing),
                                      cmocka_unit_test(bits_and_plan_id_are_the_same_for_any_number_of_threads),
