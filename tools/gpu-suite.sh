@@ -109,7 +109,8 @@ n=600 leaf=12 order=4 dist=ellipsoid kernel=stokes
 n=400 leaf=8 order=6 columns=24
 n=9000 leaf=2 order=3 columns=3
 n=5000 leaf=1 order=6
-n=6000 leaf=1 order=5 dist=ellipsoid
+n=3000 leaf=40 order=5 dist=ellipsoid
+only=merge|split|invert n=5000 leaf=1 order=5
 n=4000 leaf=700
 n=4100 leaf=5000
 n=4100 leaf=5000 order=2 gradient=1 precision=single
