@@ -1,6 +1,6 @@
 /* make-molecule: writes a protein-like blob of charged atoms as .pqr on standard output, so that the quick start and the
  * tutorial need no data from elsewhere. Not chemistry: atoms sit near the points of a cubic lattice at the atom density of
- * proteins (one in 10 cubic angstrom), fill a bumpy ellipsoid, and are named along a serpentine chain of residues whose
+ * proteins (one in 10 cubic angstrom), two and two along a serpentine chain drawn together as by bonds, so that they are no more even than real ones', fill a bumpy ellipsoid, and are named along the chain by residues whose
  * partial charges have the size and the sums (0, +1, -1) that force fields use. The same arguments give the same file.
  *   make-molecule [ATOMS [SEED]]        (10000 atoms, seed 1) */
 #include <errno.h>
@@ -12,7 +12,8 @@
 
 enum { MAX_ATOMS = 1000000 };
 static const double spacing = 2.15; /* angstrom: the cube root of 10 cubic angstrom an atom */
-static const double jitter = 0.45;  /* at most, each way, so that no two atoms are closer than 1.25 angstrom */
+static const double bond = 0.45;    /* that each of two chain neighbours is moved towards the other */
+static const double jitter = 0.2;   /* at most, each way, so that no two atoms are closer than 0.85 angstrom, some of them 1.25 */
 static const double semi_axes[3] = {1.0, 1.2, 1.5};
 
 typedef struct template_atom { const char *name; double charge, radius; } template_atom;
@@ -82,6 +83,15 @@ static fmm_status make_sites(int n, site **sites) {
   return FMM_OK;
 }
 
+/* Atoms 2k and 2k + 1 of the chain, where their sites are neighbours: by how much one is moved towards the other. */
+static double pull(const site *sites, int n, int i, int axis) {
+  const int other = i ^ 1;
+  int apart = 0;
+  if (other >= n) return 0;
+  for (int d = 0; d < 3; d++) apart += abs(sites[other].cell[d] - sites[i].cell[d]);
+  return apart == 1 ? bond * (sites[other].cell[axis] - sites[i].cell[axis]) : 0;
+}
+
 static void print_atoms(const site *sites, int n, uint64_t seed) {
   int residue_number = 0, atom = 0;
   const residue *r = NULL;
@@ -93,7 +103,7 @@ static void print_atoms(const site *sites, int n, uint64_t seed) {
       residue_number++;
     }
     double x[3];
-    for (int d = 0; d < 3; d++) x[d] = spacing * sites[i].cell[d] + jitter * (2 * uniform(seed, 4 * (uint64_t)i + (uint64_t)d) - 1);
+    for (int d = 0; d < 3; d++) x[d] = spacing * sites[i].cell[d] + pull(sites, n, i, d) + jitter * (2 * uniform(seed, 4 * (uint64_t)i + (uint64_t)d) - 1);
     const template_atom *a = &r->atoms[atom];
     printf("ATOM %6d %-4s %s %5d %9.3f %9.3f %9.3f %7.3f %6.3f\n", i + 1, a->name, r->name, residue_number, x[0], x[1], x[2], a->charge, a->radius);
   }

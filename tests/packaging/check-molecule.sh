@@ -18,14 +18,20 @@ done
 cmp -s "$scratch/a" "$scratch/b" || fail "the same arguments gave two files"
 cmp -s "$scratch/a" "$scratch/c" && fail "two seeds gave the same file"
 
-# 1.25 angstrom is the lattice spacing less twice the jitter (tools/make_molecule.c), 0.002 what rounding to 3 places may add;
-# residues have net charges 0 and +-1, so the sum of |charge| is far above the net charge.
+# 0.85 angstrom is the lattice spacing less twice the jitter and the pull of bonds (tools/make_molecule.c), 0.002 what rounding to 3 places may add;
+# an atom's nearest is as near beside its sixth as in proteins (0.45 of its distance; lattices have 0.65 and more, which plans take for crystals); residues have net charges 0 and +-1, so the sum of |charge| is far above the net charge.
 awk '/^ATOM/ { n++; x[n] = $6; y[n] = $7; z[n] = $8; net += $9; gross += $9 < 0 ? -$9 : $9 }
   END {
-    for (i = 1; i <= n; i++) for (j = 1; j < i; j++) {
-      d2 = (x[i]-x[j])^2 + (y[i]-y[j])^2 + (z[i]-z[j])^2
-      if (d2 < (1.25 - 0.002)^2) { print "atoms " i " and " j " are " sqrt(d2) " apart"; exit 1 }
+    for (i = 1; i <= n; i++) {
+      for (k = 1; k <= 6; k++) near[k] = 1e9
+      for (j = 1; j <= n; j++) if (j != i) {
+        d2 = (x[i]-x[j])^2 + (y[i]-y[j])^2 + (z[i]-z[j])^2
+        if (d2 < (0.85 - 0.002)^2) { print "atoms " i " and " j " are " sqrt(d2) " apart"; exit 1 }
+        for (k = 6; k > 0 && d2 < near[k]; k--) { if (k < 6) near[k + 1] = near[k]; near[k] = d2 }
+      }
+      ratio += sqrt(near[1] / near[6]) / n
     }
+    if (ratio > 0.55) { print "nearest atoms at " ratio " of the sixth"; exit 1 }
     if (gross < 0.2 * n || net > 0.2 * gross || net < -0.2 * gross) { print "net charge " net ", gross " gross ", " n " atoms"; exit 1 }
   }' "$scratch/a" || fail "not a plausible molecule"
 
