@@ -21,8 +21,12 @@ static void print_case(const fmm_prediction_run *run) {
   printf("\nprofile     %s (%s)\n", run->machine.path[0] ? run->machine.path : "not kept", run->machine.effort);
 }
 
+/* Below so many runs nine of ten are all of them: how many there were is told. */
+enum { ENOUGH_RUNS = 10 };
+
 static void print_phases(const fmm_prediction_run *run) {
   const fmm_predicted *p = &run->predicted;
+  int few = 0;
   int devices = 1 + p->machine.device[FMM_DEVICE_GPU].present;
   printf("\n%-8s %-9s", "phase", "precision");
   for (int d = 0; d < devices; d++) printf(" %10s %23s", d == FMM_DEVICE_GPU ? "gpu" : "cpu", "9 of 10 runs within");
@@ -34,11 +38,15 @@ static void print_phases(const fmm_prediction_run *run) {
       double s, interval[2];
       fmm_forecast_phase(&p->forecast, (fmm_phase)phase, (fmm_device)d, &s, interval);
       int checked = interval[0] < interval[1];
-      snprintf(range, sizeof range, "%s .. %s", fmm_text_seconds(interval[0], b), fmm_text_seconds(interval[1], c));
+      const fmm_precision precision = p->forecast.tuned.assignment.precision[phase];
+      const int runs = p->machine.device[d].constant[phase][fmm_precision_index(precision)].n_held_out, shown = checked && s > 0 && runs < ENOUGH_RUNS;
+      snprintf(range, sizeof range, shown ? "%s .. %s (%d)" : "%s .. %s", fmm_text_seconds(interval[0], b), fmm_text_seconds(interval[1], c), runs);
+      few |= shown;
       printf(" %10s %23s", fmm_text_seconds(s, a), s == 0 ? "" : checked ? range : isfinite(s) ? "never checked" : "");
     }
     printf("\n");
   }
+  if (few) printf("(n): of only so many runs that calibration held against predictions; fmm-calibrate --effort standard or thorough has more\n");
 }
 
 static void print_schedules(const fmm_prediction_run *run) {
