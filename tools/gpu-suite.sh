@@ -127,6 +127,7 @@ check_command() {
 }
 later test_gpu_phases "$build/tests/test_gpu_phases"
 later test_gpu_levels "$build/tests/test_gpu_levels"
+later random_cases env "XDG_STATE_HOME=$work/state" python3 tests/tools/random-cases.py "$build/tools/fmm-run" 100 1 gpu hybrid1 hybrid2 hybrid3
 for t in $cpu_tests; do later "${t#tests/}" "$build/$t"; done
 if [ "$mode" != quick ]; then
   for tool in $tools; do
@@ -143,6 +144,8 @@ shown="tests/test_gpu_phases"
 block "Phases against their references" earlier test_gpu_phases
 shown="tests/test_gpu_levels"
 block "Up and down of few and of many leaves" earlier test_gpu_levels
+shown="tests/tools/random-cases.py tools/fmm-run 100 1 gpu hybrid1 hybrid2 hybrid3"
+block "Random cases on every schedule with a GPU" earlier random_cases
 shown=
 block "Schedules through the plan" "$build/tests/test_gpu_plan"
 block "The caller's arrays" "$build/tests/test_gpu_arrays"
