@@ -1,5 +1,5 @@
 /* Whether a team of so many threads can be started. Where libgomp cannot make one (a limit on a user's or a container's processes, or on address space) it ends the process, which a library must not do:
- * so all are made once beforehand, alive at the same time, as small as OpenMP's are by default, and end at once. What has been shown is not tried again. */
+ * so all are made once beforehand, alive at the same time, with stacks as large as OpenMP's by default, and end at once. What has been shown is not tried again. */
 #include <pthread.h>
 #include <string.h>
 

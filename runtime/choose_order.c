@@ -96,7 +96,7 @@ static void look_for_regularity(fmm_order_search *search, int64_t n_sources, con
   if (regularity == FMM_POINTS_ON_LATTICE ? !one_sign : regularity == FMM_POINTS_ON_CURVES && options->gradient) search->kind = FMM_DENSITY_SALT, search->cancelled = usual_cancelled;
   const double growth = regularity == FMM_POINTS_ON_CURVES && options->gradient ? fmax(1, (double)n_sources / points_on_curve) : 1;
   search->margin *= growth, search->cancelled *= growth;
-  search->regularity = regularity;
+  if (regularity == FMM_POINTS_ON_LATTICE || options->gradient) search->regularity = regularity; /* curves change nothing else */
   if (regularity == FMM_POINTS_ON_LATTICE && one_sign) search->margin *= plane_margin; /* with gradient: even planes */
 }
 
