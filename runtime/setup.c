@@ -103,12 +103,12 @@ static void make_plan_id(const fmm_setup *s, const fmm_plan *plan, char id[17]) 
   h = hash_bytes(h, plan->pair->info->name, strlen(plan->pair->info->name));
   h = hash_bytes(h, s->params, sizeof s->params);
   h = hash_bytes(h, &s->factor, sizeof s->factor);
-  int n_columns = plan->options.n_columns, gradient = plan->options.gradient != 0;
+  int n_columns = plan->options.n_columns, gradient = plan->options.gradient != 0, order = s->far_field ? s->counts.order : 0;
   h = hash_bytes(h, &n_columns, sizeof n_columns);
   h = hash_bytes(h, &gradient, sizeof gradient);
   h = hash_bytes(h, &plan->options.tolerance, sizeof plan->options.tolerance);
   h = hash_bytes(h, &s->state.cancelled, sizeof s->state.cancelled);
-  h = hash_bytes(h, &s->counts.order, sizeof s->counts.order);
+  h = hash_bytes(h, &order, sizeof order);
   h = hash_bytes(h, s->state.precision, sizeof s->state.precision);
   h = hash_bytes(h, s->assignment.gpu_fraction, sizeof s->assignment.gpu_fraction);
   int simd = (int)fmm_simd_level();

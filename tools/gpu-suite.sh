@@ -23,7 +23,7 @@ fi
 export OMP_WAIT_POLICY=passive
 build=$work/build
 cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_pair_apart tests/test_pair_near tests/test_far_phases tests/test_list_phases tests/test_allocation" # for hosts with AVX-512
-programs="tests/test_gpu_phases tests/test_gpu_levels tests/test_gpu_plan tests/test_gpu_arrays $cpu_tests tools/bench-gpu tools/bench-cpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate"
+programs="tests/test_gpu_phases tests/test_gpu_levels tests/test_gpu_plan tests/test_gpu_arrays tests/test_sequences $cpu_tests tools/bench-gpu tools/bench-cpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate"
 start=$(date +%s)
 if [ -n "${BUILD:-}" ]; then
   build=$(cd "$BUILD" && pwd) || exit 1 # ready: with the programs below
@@ -128,6 +128,7 @@ check_command() {
 later test_gpu_phases "$build/tests/test_gpu_phases"
 later test_gpu_levels "$build/tests/test_gpu_levels"
 later random_cases env "XDG_STATE_HOME=$work/state" python3 tests/tools/random-cases.py "$build/tools/fmm-run" 100 1 gpu hybrid1 hybrid2 hybrid3
+later test_sequences env "XDG_STATE_HOME=$work/state" "$build/tests/test_sequences" 12 1 4000 gpu
 for t in $cpu_tests; do later "${t#tests/}" "$build/$t"; done
 if [ "$mode" != quick ]; then
   for tool in $tools; do
@@ -146,6 +147,8 @@ shown="tests/test_gpu_levels"
 block "Up and down of few and of many leaves" earlier test_gpu_levels
 shown="tests/tools/random-cases.py tools/fmm-run 100 1 gpu hybrid1 hybrid2 hybrid3"
 block "Random cases on every schedule with a GPU" earlier random_cases
+shown="tests/test_sequences 12 1 4000 gpu"
+block "Random sequences of one plan's points and densities" earlier test_sequences
 shown=
 block "Schedules through the plan" "$build/tests/test_gpu_plan"
 block "The caller's arrays" "$build/tests/test_gpu_arrays"
