@@ -3,6 +3,7 @@
  * Rates are named after Choi et al. 2014: effective compute peak for the actual instruction mix (eq. 6), memory bandwidth. */
 #ifndef FMM_MACHINE_H
 #define FMM_MACHINE_H
+#include "kernels/pair/accuracy_steps.h"
 #include "runtime/status.h"
 
 enum { FMM_PROFILE_SCHEMA = 11, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
@@ -19,12 +20,12 @@ typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - mi
  * for sums that are less or more exact than those of the fit (fmm_constant_at). errors: |predicted - measured| /
  * measured over the n_held_out runs kept out of the fit. */
 typedef struct fmm_constant { double value, other, entry_s, byte_s, launch_s, chain_s, gradient, coarse, near, full, median_error, p90_error; int n_fit, n_held_out; } fmm_constant;
-/* The fit's runs are in single at 1e-4 and in double at 1e-6, where one Newton step does. Coarse: in single from 3e-4 on; near, full: in double below 1e-7 (on CPUs with AVX2 below
- * 1e-6) and below 1e-9 (kernels/pair/pair_sums.h; a GPU's sums change at 1e-10). tolerance 0: not known. Returns the factor. */
+/* The fit's runs are in single at 1e-4 and in double at 1e-6, where one Newton step does; the others by the steps of CPUs with AVX-512 (kernels/pair/accuracy_steps.h; a GPU's sums change at 1e-10).
+ * tolerance 0: not known. Returns the factor. */
 static inline double fmm_constant_at(const fmm_constant *c, int precision, double tolerance) {
   double factor = 1;
-  if (precision && tolerance >= 3e-4) factor = c->coarse;
-  else if (!precision && tolerance > 0 && tolerance < 1e-7) factor = tolerance >= 1e-9 ? c->near : c->full;
+  if (precision && tolerance >= FMM_COARSE_FROM) factor = c->coarse;
+  else if (!precision && tolerance > 0 && tolerance < FMM_NEWTON_FROM) factor = tolerance >= FMM_SERIES_FROM ? c->near : c->full;
   return factor > 0 ? factor : 1;
 }
 static inline double fmm_constant_other(const fmm_constant *c) { return c->other > 0 ? c->other : c->value; }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "kernels/pair/accuracy_steps.h"
 #include "kernels/pair/pair_block.h"
 #include "kernels/pair/pair_lattice.h"
 
@@ -36,21 +37,21 @@ static const fmm_pair_lattice_kernels *find_lattice_kernels(const fmm_pair *pair
 void fmm_pair_sum_prepare(fmm_pair_sum *sum, const fmm_pair *pair, const double *params, int n_columns, int gradient, fmm_precision precision,
                           double tolerance) {
   int single = precision == FMM_PRECISION_SINGLE || precision == FMM_PRECISION_MIXED;
-  const double one_step = fmm_simd_level() == FMM_SIMD_AVX512 && pair->info->has_degree ? 1e-7 : 1e-6; /* a Newton step squares what the estimate errs by; exponentials amplify it */
-  fmm_pair_accuracy exact = tolerance >= one_step ? FMM_PAIR_REDUCED : tolerance >= 1e-9 ? FMM_PAIR_NEAR : FMM_PAIR_FULL;
+  const double one_step = fmm_simd_level() == FMM_SIMD_AVX512 && pair->info->has_degree ? FMM_NEWTON_FROM : FMM_NEWTON_FROM_12; /* a Newton step squares what the estimate errs by; exponentials amplify it */
+  fmm_pair_accuracy exact = tolerance >= one_step ? FMM_PAIR_REDUCED : tolerance >= FMM_SERIES_FROM ? FMM_PAIR_NEAR : FMM_PAIR_FULL;
   *sum = (fmm_pair_sum){.pair = pair, .params = params, .n_columns = n_columns, .gradient = gradient != 0, .tolerance = tolerance,
                         .kernels = find_kernels(pair, exact), .lattice_kernels = find_lattice_kernels(pair, single ? LATTICE_SINGLE : LATTICE_FULL), .single_kernels = single ? find_kernels(pair, FMM_PAIR_SINGLE) : NULL,
                         .by_products = fmm_pair_products_pay(pair->info, gradient, n_columns), .accuracy = single ? FMM_PAIR_SINGLE : exact};
 }
 
 void fmm_pair_sum_allow_coarse(fmm_pair_sum *sum) {
-  if (!sum->single_kernels || sum->tolerance < 3e-4) return;
+  if (!sum->single_kernels || sum->tolerance < FMM_COARSE_FROM) return;
   sum->single_kernels = find_kernels(sum->pair, FMM_PAIR_COARSE);
   sum->accuracy = FMM_PAIR_COARSE;
 }
 
 void fmm_pair_sum_allow_near(fmm_pair_sum *sum, double tolerance) {
-  if (sum->lattice_kernels && !sum->single_kernels && tolerance >= 1e-9) sum->lattice_kernels = find_lattice_kernels(sum->pair, LATTICE_NEAR);
+  if (sum->lattice_kernels && !sum->single_kernels && tolerance >= FMM_SERIES_FROM) sum->lattice_kernels = find_lattice_kernels(sum->pair, LATTICE_NEAR);
 }
 
 const fmm_pair_array_kernels *fmm_pair_arrays(void) {
