@@ -1,6 +1,7 @@
 /* What the arrays of a call must be, of an execution and of direct sums: refused alike, with the value and the way out. */
 #include <math.h>
 
+#include "gpu.h"
 #include "plan.h"
 
 fmm_status fmm_call_check_plan(const fmm_plan *plan, const char *function) {
@@ -16,6 +17,21 @@ fmm_status fmm_call_check_arrays(const fmm_plan *plan, int64_t n_rows, const dou
   if (gradient && !plan->options.gradient) return FMM_FAIL(FMM_ERR_ARGUMENT, "gradient is given, but the plan was made without; set options.gradient before fmm_plan_create");
   if (!gradient && plan->options.gradient && n_rows) return FMM_FAIL(FMM_ERR_ARGUMENT, "gradient is NULL, but the plan was made for potential and gradient");
   return FMM_OK;
+}
+
+static fmm_status check_space(const fmm_plan *plan, const char *name, const double *array, int64_t doubles, fmm_memory_space space) {
+  if (space == FMM_MEMORY_HOST && !fmm_plan_may_use_gpu(plan)) return FMM_OK; /* to ask would start the driver */
+  return fmm_gpu_check_array(plan->options.gpu_device, name, array, sizeof *array * (size_t)doubles, space);
+}
+
+fmm_status fmm_call_check_host(const fmm_plan *plan, const char *name, const double *array, int64_t doubles) { return check_space(plan, name, array, doubles, FMM_MEMORY_HOST); }
+
+fmm_status fmm_call_check_spaces(const fmm_plan *plan, int64_t n_rows, const double *densities, const double *potential, const double *gradient, fmm_memory_space densities_space, fmm_memory_space results_space) {
+  const fmm_setup *s = plan->setup;
+  const int64_t values = n_rows * plan->pair->info->outputs * s->state.n_columns;
+  FMM_TRY(check_space(plan, "densities", densities, s->tree.sources.n_input * s->n_density_planes, densities_space));
+  FMM_TRY(check_space(plan, "potential", potential, values, results_space));
+  return check_space(plan, "gradient", gradient, 3 * values, results_space);
 }
 
 /* First row with a density that is not finite, or -1. Rows are cut evenly; the smallest row wins, whatever the threads. */

@@ -63,6 +63,7 @@ fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *pot
   FMM_OWN_ARITHMETIC();
   FMM_TRY(fmm_call_check_plan(plan, "fmm_plan_execute"));
   FMM_TRY(fmm_call_check_arrays(plan, plan->setup->tree.targets.n_input, densities, potential, gradient));
+  FMM_TRY(fmm_call_check_spaces(plan, plan->setup->tree.targets.n_input, densities, potential, gradient, plan->options.densities_space, plan->options.results_space));
   fmm_call call = {densities, potential, gradient, plan->options.densities_space, plan->options.results_space, 0};
   double begin = fmm_now_s();
   fmm_trace_clear(&plan->trace);

@@ -103,8 +103,11 @@ fmm_status fmm_gpu_copy_span(const fmm_gpu_plan *plan, fmm_gpu_copy copy, double
 fmm_status fmm_gpu_register(void *host, size_t bytes);
 void fmm_gpu_unregister(void *host);
 
+/* Whether an array of the caller's, called `name`, lies in memory that is of this space, for plans of this device: FMM_ERR_ARGUMENT says where it lies. What the driver cannot tell passes. */
+fmm_status fmm_gpu_check_array(int device, const char *name, const void *array, size_t bytes, fmm_memory_space space);
+
 /* Plain device memory, for tests. */
-fmm_status fmm_gpu_allocate(void **d_pointer, size_t bytes);
+fmm_status fmm_gpu_allocate(int device, void **d_pointer, size_t bytes);
 void fmm_gpu_free(void *d_pointer);
 /* Copies between any of host and device memory, ordered after what is in the caller's stream of that device (NULL: its default one); complete on return. */
 fmm_status fmm_gpu_copy_now(int device, void *to, const void *from, size_t bytes, void *stream);

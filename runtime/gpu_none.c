@@ -31,7 +31,8 @@ fmm_status fmm_gpu_phase_span(const fmm_gpu_plan *plan, fmm_phase phase, double 
 fmm_status fmm_gpu_copy_span(const fmm_gpu_plan *plan, fmm_gpu_copy copy, double *start_s, double *end_s) { return none(); }
 fmm_status fmm_gpu_register(void *host, size_t bytes) { return none(); }
 void fmm_gpu_unregister(void *host) {}
-fmm_status fmm_gpu_allocate(void **d_pointer, size_t bytes) { return none(); }
+fmm_status fmm_gpu_check_array(int device, const char *name, const void *array, size_t bytes, fmm_memory_space space) { return FMM_OK; }
+fmm_status fmm_gpu_allocate(int device, void **d_pointer, size_t bytes) { return none(); }
 void fmm_gpu_free(void *d_pointer) {}
 fmm_status fmm_gpu_copy_now(int device, void *to, const void *from, size_t bytes, void *stream) { return none(); }
 fmm_status fmm_gpu_measure(int device, int sms, fmm_gpu_rate rate, double *value) { return none(); }

@@ -112,6 +112,7 @@ fmm_status fmm_plan_keep_tolerance(fmm_plan *plan, const double *densities, cons
   double e, goal = INFINITY;
   FMM_TRY(fmm_call_check_plan(plan, "fmm_plan_keep_tolerance"));
   FMM_TRY(fmm_call_check_arrays(plan, plan->setup->tree.targets.n_input, densities, potential, gradient));
+  FMM_TRY(fmm_call_check_spaces(plan, plan->setup->tree.targets.n_input, densities, potential, gradient, FMM_MEMORY_HOST, FMM_MEMORY_HOST));
   if (!(plan->setup->info.last_evaluation_s > 0)) return FMM_FAIL(FMM_ERR_ARGUMENT, "there are no results to hold against the tolerance yet; call fmm_plan_execute first");
   FMM_TRY(fmm_call_check_densities(plan, densities));
   FMM_TRY(measure(plan, densities, potential, gradient, &e));

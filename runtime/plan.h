@@ -127,6 +127,9 @@ double fmm_nested_predicted_s(const fmm_setup *setup);
 /* call.c: what a call's arrays must be; n_rows of results. */
 fmm_status fmm_call_check_plan(const fmm_plan *plan, const char *function);
 fmm_status fmm_call_check_arrays(const fmm_plan *plan, int64_t n_rows, const double *densities, const double *potential, const double *gradient);
+/* Whether they, or points (doubles of them), lie in memory of the space that is expected: where the plan uses no GPU nobody can tell. */
+fmm_status fmm_call_check_spaces(const fmm_plan *plan, int64_t n_rows, const double *densities, const double *potential, const double *gradient, fmm_memory_space densities_space, fmm_memory_space results_space);
+fmm_status fmm_call_check_host(const fmm_plan *plan, const char *name, const double *array, int64_t doubles);
 fmm_status fmm_call_check_densities(const fmm_plan *plan, const double *densities);
 /* dispatch.c: runs an assignment; fills info.phase_measured_s and the trace. The GPU reads the caller's densities, and when all is on the GPU it
  * delivers the results too (delivered nonzero); otherwise they are in setup->potential. */

@@ -42,6 +42,7 @@ fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities, int64_
     if (rows[r] < 0 || rows[r] >= t->targets.n_input)
       return FMM_FAIL(FMM_ERR_ARGUMENT, "rows[%lld] is %lld; the plan has targets 0 .. %lld", (long long)r, (long long)rows[r], (long long)t->targets.n_input - 1);
   FMM_TRY(fmm_call_check_arrays(plan, n_rows, densities, potential, gradient));
+  FMM_TRY(fmm_call_check_spaces(plan, n_rows, densities, potential, gradient, FMM_MEMORY_HOST, FMM_MEMORY_HOST));
   FMM_TRY(fmm_call_check_densities(plan, densities));
   double *planes = NULL, *targets = NULL, *values = NULL;
   fmm_status status;

@@ -23,7 +23,7 @@ fi
 export OMP_WAIT_POLICY=passive
 build=$work/build
 cpu_tests="tests/test_pair_lattice tests/test_pair_sums tests/test_pair_apart tests/test_pair_near tests/test_far_phases tests/test_list_phases tests/test_allocation" # for hosts with AVX-512
-programs="tests/test_gpu_phases tests/test_gpu_levels tests/test_gpu_plan tests/test_gpu_arrays tests/test_sequences $cpu_tests tools/bench-gpu tools/bench-cpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate"
+programs="tests/test_gpu_phases tests/test_gpu_levels tests/test_gpu_plan tests/test_gpu_arrays tests/test_gpu_devices tests/test_sequences $cpu_tests tools/bench-gpu tools/bench-cpu tools/bench-schedules tools/fmm-run tools/fmm-calibrate"
 start=$(date +%s)
 if [ -n "${BUILD:-}" ]; then
   build=$(cd "$BUILD" && pwd) || exit 1 # ready: with the programs below
@@ -152,6 +152,7 @@ block "Random sequences of one plan's points and densities" earlier test_sequenc
 shown=
 block "Schedules through the plan" "$build/tests/test_gpu_plan"
 block "The caller's arrays" "$build/tests/test_gpu_arrays"
+block "Which memory and which GPU" "$build/tests/test_gpu_devices"
 say ""
 say "The CPU's kernels on this host ($(grep -m1 -o 'avx512f' /proc/cpuinfo || echo 'no AVX-512'), $(grep -m1 -o 'avx2' /proc/cpuinfo || echo 'no AVX2')), each level that it has against the plain one:"
 for t in $cpu_tests; do

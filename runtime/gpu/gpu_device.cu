@@ -84,7 +84,8 @@ extern "C" fmm_status fmm_gpu_copy_now(int device, void *to, const void *from, s
   CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
   return CUDA_CHECKED(cudaStreamSynchronize((cudaStream_t)stream));
 }
-extern "C" fmm_status fmm_gpu_allocate(void **d_pointer, size_t bytes) {
+extern "C" fmm_status fmm_gpu_allocate(int device, void **d_pointer, size_t bytes) {
+  fmm_cuda_on_device on(device);
   CUDA_TRY(cudaMalloc(d_pointer, bytes));
   return FMM_OK;
 }

@@ -16,8 +16,8 @@ static void arrays_on_the_device_give_the_same_bits(void **context) {
   size_t bytes = sizeof(double) * (size_t)p.n;
   double *before = values_of(p.n);
   void *d_densities, *d_potential;
-  assert_ok(fmm_gpu_allocate(&d_densities, bytes));
-  assert_ok(fmm_gpu_allocate(&d_potential, bytes));
+  assert_ok(fmm_gpu_allocate(0, &d_densities, bytes));
+  assert_ok(fmm_gpu_allocate(0, &d_potential, bytes));
   assert_ok(fmm_gpu_copy_now(0, d_densities, p.densities, bytes, NULL));
   for (int i = 0; i < N_SCHEDULES; i++) {
     plan_for(&p, schedules[i]);
@@ -61,8 +61,8 @@ static void device_arrays_are_ordered_with_the_caller_s_stream(void **context) {
   make(&p, "laplace", "ellipsoid", "unit", 10000, 1e-6, 0);
   const size_t bytes = sizeof(double) * (size_t)p.n;
   double *before = values_of(p.n), *zeros = values_of(p.n), *read = values_of(p.n);
-  assert_ok(fmm_gpu_allocate(&d_densities, bytes));
-  assert_ok(fmm_gpu_allocate(&d_potential, bytes));
+  assert_ok(fmm_gpu_allocate(0, &d_densities, bytes));
+  assert_ok(fmm_gpu_allocate(0, &d_potential, bytes));
   assert_ok(fmm_gpu_register(p.densities, bytes));
   assert_ok(fmm_gpu_register(read, bytes));
   open_driver(&d);
@@ -177,9 +177,9 @@ static void values_that_are_not_finite_are_refused_by_row(void **context) {
   void *d_densities, *d_potential, *d_gradient;
   double *good = values_of(N);
   size_t bytes = sizeof(double) * N;
-  assert_ok(fmm_gpu_allocate(&d_densities, bytes));
-  assert_ok(fmm_gpu_allocate(&d_potential, bytes));
-  assert_ok(fmm_gpu_allocate(&d_gradient, 3 * bytes));
+  assert_ok(fmm_gpu_allocate(0, &d_densities, bytes));
+  assert_ok(fmm_gpu_allocate(0, &d_potential, bytes));
+  assert_ok(fmm_gpu_allocate(0, &d_gradient, 3 * bytes));
   memcpy(good, p.densities, bytes);
   for (int on_device = 0; on_device < 2; on_device++)
     for (int i = 0; i < N_SCHEDULES; i++)
@@ -243,9 +243,9 @@ static void large_arrays_wherever_they_lie_give_the_same_bits(void **context) {
     execute(&p);
     fmm_gpu_unregister(p.densities), fmm_gpu_unregister(p.potential), fmm_gpu_unregister(p.gradient);
     memcpy(right, p.potential, bytes), memcpy(right + p.n, p.gradient, 3 * bytes);
-    assert_ok(fmm_gpu_allocate(&d_densities, bytes));
-    assert_ok(fmm_gpu_allocate(&d_potential, bytes));
-    assert_ok(fmm_gpu_allocate(&d_gradient, 3 * bytes));
+    assert_ok(fmm_gpu_allocate(0, &d_densities, bytes));
+    assert_ok(fmm_gpu_allocate(0, &d_potential, bytes));
+    assert_ok(fmm_gpu_allocate(0, &d_gradient, 3 * bytes));
     assert_ok(fmm_gpu_copy_now(0, d_densities, p.densities, bytes, NULL));
     for (int space = 0; space < 4; space++) {
       const int from_device = space & 1, to_device = space >> 1;
@@ -314,9 +314,9 @@ static void fail_every_call(problem *p, const double *right, int locked, const c
 static void fail_every_call_on_device(problem *p, fmm_schedule_kind schedule, const double *right) {
   void *d_densities, *d_potential, *d_gradient;
   size_t bytes = sizeof(double) * (size_t)p->n;
-  assert_ok(fmm_gpu_allocate(&d_densities, bytes));
-  assert_ok(fmm_gpu_allocate(&d_potential, bytes));
-  assert_ok(fmm_gpu_allocate(&d_gradient, 3 * bytes));
+  assert_ok(fmm_gpu_allocate(0, &d_densities, bytes));
+  assert_ok(fmm_gpu_allocate(0, &d_potential, bytes));
+  assert_ok(fmm_gpu_allocate(0, &d_gradient, 3 * bytes));
   assert_ok(fmm_gpu_copy_now(0, d_densities, p->densities, bytes, NULL));
   p->options.densities_space = p->options.results_space = FMM_MEMORY_DEVICE;
   plan_for(p, schedule);
