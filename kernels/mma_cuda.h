@@ -8,16 +8,39 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+/* Called, not inlined: a kernel has hundreds of products, and an assembler that finds all of them written out in it does not end. */
+static __device__ __noinline__ double2 fmm_mma_8x8x4_by_shuffles(double2 d, double a, double b) {
+  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  for (int k = 0; k < 4; k++) {
+    const double x = __shfl_sync(0xffffffffu, a, 4 * g + k), y0 = __shfl_sync(0xffffffffu, b, 8 * t + k), y1 = __shfl_sync(0xffffffffu, b, 8 * t + 4 + k);
+    d = make_double2(fma(x, y0, d.x), fma(x, y1, d.y));
+  }
+  return d;
+}
+
+static __device__ __noinline__ float4 fmm_mma_16x8x16_by_shuffles(uint4 a, uint32_t b0, uint32_t b1, float4 c) {
+  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  const uint32_t column[4] = {a.x, a.y, a.z, a.w};
+  float d[4] = {c.x, c.y, c.z, c.w};
+#pragma unroll
+  for (int k = 0; k < 8; k++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const uint32_t x = __shfl_sync(0xffffffffu, column[i / 2 + k / 4 * 2], 4 * g + k % 4), y = __shfl_sync(0xffffffffu, k < 4 ? b0 : b1, 4 * (2 * t + i % 2) + k % 4);
+      const float2 p = __half22float2(*(const __half2 *)&x), q = __half22float2(*(const __half2 *)&y);
+      d[i] = fmaf(p.x, q.x, fmaf(p.y, q.y, d[i]));
+    }
+  return make_float4(d[0], d[1], d[2], d[3]);
+}
+#endif
+
 static __device__ __forceinline__ void fmm_mma_8x8x4(double &d0, double &d1, double a, double b) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(d0), "+d"(d1) : "d"(a), "d"(b));
-#else
-  int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  for (int k = 0; k < 4; k++) {
-    double x = __shfl_sync(0xffffffffu, a, 4 * g + k), y0 = __shfl_sync(0xffffffffu, b, 8 * t + k), y1 = __shfl_sync(0xffffffffu, b, 8 * t + 4 + k);
-    d0 = fma(x, y0, d0);
-    d1 = fma(x, y1, d1);
-  }
+#elif defined(__CUDA_ARCH__)
+  const double2 d = fmm_mma_8x8x4_by_shuffles(make_double2(d0, d1), a, b);
+  d0 = d.x, d1 = d.y;
 #endif
 }
 
@@ -55,15 +78,9 @@ static __device__ __forceinline__ void fmm_mma_16x8x16(float (&d)[4], const uint
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
       : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
-#else
-  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  for (int i = 0; i < 4; i++) d[i] = c[i];
-  for (int k = 0; k < 8; k++)
-    for (int i = 0; i < 4; i++) {
-      const uint32_t x = __shfl_sync(0xffffffffu, a[i / 2 + k / 4 * 2], 4 * g + k % 4), y = __shfl_sync(0xffffffffu, k < 4 ? b0 : b1, 4 * (2 * t + i % 2) + k % 4);
-      const float2 p = __half22float2(*(const __half2 *)&x), q = __half22float2(*(const __half2 *)&y);
-      d[i] = fmaf(p.x, q.x, fmaf(p.y, q.y, d[i]));
-    }
+#elif defined(__CUDA_ARCH__)
+  const float4 sum = fmm_mma_16x8x16_by_shuffles(make_uint4(a[0], a[1], a[2], a[3]), b0, b1, make_float4(c[0], c[1], c[2], c[3]));
+  d[0] = sum.x, d[1] = sum.y, d[2] = sum.z, d[3] = sum.w;
 #endif
 }
 #endif
