@@ -127,8 +127,8 @@ check_command() {
 }
 later test_gpu_phases "$build/tests/test_gpu_phases"
 later test_gpu_levels "$build/tests/test_gpu_levels"
-later random_cases env "XDG_STATE_HOME=$work/state" python3 tests/tools/random-cases.py "$build/tools/fmm-run" 100 1 gpu hybrid1 hybrid2 hybrid3
-later test_sequences env "XDG_STATE_HOME=$work/state" "$build/tests/test_sequences" 12 1 4000 gpu
+later random_cases env "XDG_STATE_HOME=$work/state" python3 tests/tools/random-cases.py "$build/tools/fmm-run" 60 1 gpu hybrid1 hybrid2 hybrid3
+later test_sequences env "XDG_STATE_HOME=$work/state" "$build/tests/test_sequences" 8 1 4000 gpu
 for t in $cpu_tests; do later "${t#tests/}" "$build/$t"; done
 if [ "$mode" != quick ]; then
   for tool in $tools; do
@@ -145,9 +145,9 @@ shown="tests/test_gpu_phases"
 block "Phases against their references" earlier test_gpu_phases
 shown="tests/test_gpu_levels"
 block "Up and down of few and of many leaves" earlier test_gpu_levels
-shown="tests/tools/random-cases.py tools/fmm-run 100 1 gpu hybrid1 hybrid2 hybrid3"
+shown="tests/tools/random-cases.py tools/fmm-run 60 1 gpu hybrid1 hybrid2 hybrid3"
 block "Random cases on every schedule with a GPU" earlier random_cases
-shown="tests/test_sequences 12 1 4000 gpu"
+shown="tests/test_sequences 8 1 4000 gpu"
 block "Random sequences of one plan's points and densities" earlier test_sequences
 shown=
 block "Schedules through the plan" "$build/tests/test_gpu_plan"
