@@ -102,6 +102,7 @@ gpu_options() {
   else
     case $capability in
       75 | 80 | 86 | 89 | 90) gpu_option=-Dgpu_arch=$capability ;;
+      10? | 12?) gpu_option=-Dgpu_arch=${capability%?}0; nvcc --list-gpu-code 2>/dev/null | grep -q "sm_${capability%?}0" || gpu_option=-Dgpu_arch=all ;;
       *) gpu_option=-Dgpu_arch=all ;;
     esac
     say "Building for CPU cores and for the GPU here (compute capability $capability)."
