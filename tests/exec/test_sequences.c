@@ -100,8 +100,8 @@ static const char *drawn(const scene *s) {
   return text;
 }
 
-/* The worst column of potential and gradient at up to ROWS targets, by what it may be: the tolerance, or what rounding leaves. */
-static double worst_of_allowed(const scene *s) {
+/* The worst column of potential and gradient at up to ROWS targets, in units of the tolerance. */
+static double worst_of_tolerance(const scene *s) {
   const int64_t targets = s->m ? s->m : s->n, rows = targets < ROWS ? targets : ROWS, columns = s->options.n_columns, width = s->components * columns;
   double *p = numbers(rows * width), *g = s->gradient ? numbers(3 * rows * width) : NULL, *a = numbers(3 * rows * width), *b = numbers(3 * rows * width), worst = 0;
   int64_t *row = malloc((size_t)(rows + 1) * sizeof *row);
@@ -172,7 +172,7 @@ static void step(scene *s, int first) {
   for (int k = 0; k < 2; k++) {
     draw_densities(s);
     assert_ok(fmm_plan_execute(s->plan, s->densities, s->potential, s->gradient));
-    const double worst = worst_of_allowed(s);
+    const double worst = worst_of_tolerance(s);
     if (!(worst <= 1)) fail_msg("error %g times the tolerance: %s", worst, drawn(s));
     compare_with_a_new_plan(s);
   }
@@ -188,7 +188,7 @@ static void step(scene *s, int first) {
   }
   if (then < 2) {
     assert_ok(fmm_plan_execute(s->plan, s->densities, s->potential, s->gradient));
-    const double worst = worst_of_allowed(s);
+    const double worst = worst_of_tolerance(s);
     if (!(worst <= 1)) fail_msg("error %g times the tolerance after %s: %s", worst, then ? "keeping the tolerance" : "adapting", drawn(s));
   }
 }
