@@ -20,7 +20,8 @@ fmm_status fmm_call_check_arrays(const fmm_plan *plan, int64_t n_rows, const dou
 }
 
 static fmm_status check_space(const fmm_plan *plan, const char *name, const double *array, int64_t doubles, fmm_memory_space space) {
-  if (space == FMM_MEMORY_HOST && !fmm_plan_may_use_gpu(plan)) return FMM_OK; /* to ask would start the driver */
+  const int on_gpu = plan->options.densities_space == FMM_MEMORY_DEVICE || plan->options.results_space == FMM_MEMORY_DEVICE;
+  if (!on_gpu && !fmm_plan_may_use_gpu(plan)) return FMM_OK; /* to ask would start the driver */
   return fmm_gpu_check_array(plan->options.gpu_device, name, array, sizeof *array * (size_t)doubles, space);
 }
 

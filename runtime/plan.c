@@ -97,7 +97,7 @@ fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *p) {
   if (plan->pair->info->takes_normals && p->n_sources && !p->normals)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "kernel %s takes a normal a source, but normals is NULL", plan->pair->info->name);
   FMM_TRY(fmm_call_check_host(plan, "sources", p->sources, 3 * p->n_sources));
-  FMM_TRY(fmm_call_check_host(plan, "normals", p->normals, 3 * p->n_sources));
+  if (plan->pair->info->takes_normals) FMM_TRY(fmm_call_check_host(plan, "normals", p->normals, 3 * p->n_sources));
   FMM_TRY(fmm_call_check_host(plan, "targets", p->targets, 3 * p->n_targets));
   FMM_TRY(fmm_bounds_of(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads));
   return fmm_near_points_check(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets);

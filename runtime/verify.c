@@ -38,6 +38,7 @@ fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities, int64_
   const fmm_tree *t = &s->tree;
   if (n_rows < 0 || (!rows && n_rows > t->targets.n_input))
     return FMM_FAIL(FMM_ERR_ARGUMENT, "n_rows is %lld; the plan has %lld targets", (long long)n_rows, (long long)t->targets.n_input);
+  FMM_TRY(fmm_call_check_host(plan, "rows", (const double *)rows, rows ? n_rows : 0)); /* as large as doubles */
   for (int64_t r = 0; rows && r < n_rows; r++)
     if (rows[r] < 0 || rows[r] >= t->targets.n_input)
       return FMM_FAIL(FMM_ERR_ARGUMENT, "rows[%lld] is %lld; the plan has targets 0 .. %lld", (long long)r, (long long)rows[r], (long long)t->targets.n_input - 1);

@@ -150,8 +150,8 @@ FMM_API fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const
  * columns; gradient (NULL unless asked in the options): n_targets x outputs x 3 x columns. Row-major double.
  * Host arrays that are page-locked (cudaHostAlloc, cudaHostRegister) are read and written by a GPU without staging.
  * Results are overwritten only on success; a GPU that fails while they are on their way, all else having ended well, may
- * leave some of them written. Nothing uses the arrays after the return. Allocates nothing. Where the plan may use a GPU, arrays in other memory than the options say (a device array for a host one,
- * a host array or another GPU's for a device one) are FMM_ERR_ARGUMENT, here and wherever else arrays are given; other plans cannot know. */
+ * leave some of them written. Nothing uses the arrays after the return. Allocates nothing. Where the plan may use a GPU, or has arrays on one, device arrays for host ones, and for device ones what its GPU cannot
+ * reach (pageable host arrays, another GPU's), are FMM_ERR_ARGUMENT, here and wherever else arrays are given; other plans cannot know. */
 FMM_API fmm_status fmm_plan_execute(fmm_plan *plan, const double *densities, double *potential, double *gradient);
 
 /* n zeros in *array, for densities or results: page-locked where the plan may use a GPU, which then reads and writes them without a copy on the host (what the system will not lock

@@ -1,14 +1,21 @@
 /* Which memory and which GPU: arrays that lie elsewhere than was said are refused and nothing is lost; on a node of several GPUs each serves as the first, with arrays of its own, also at once. Exit 77 without a GPU. */
 #include "test.h"
 
-#include <omp.h>
-
 #include "problem.h"
 #include "runtime/gpu.h"
 
 static void assert_refused(fmm_status status, const char *name, const char *word) {
   assert_int_equal(status, FMM_ERR_ARGUMENT);
   if (!strstr(fmm_last_error(), name) || !strstr(fmm_last_error(), word)) fail_msg("'%s' lacks '%s' or '%s'", fmm_last_error(), name, word);
+}
+
+/* How many there are, if they are of one kind: others may have other bits. */
+static int count_alike(void) {
+  fmm_gpu_info first, info;
+  int n = 0;
+  fmm_gpu_query(0, &first);
+  for (info = first; info.present && !strcmp(info.name, first.name);) fmm_gpu_query(++n, &info);
+  return n;
 }
 
 /* A GPU that reads all of the host's memory (pageableMemoryAccess) may take host arrays for device ones: then with the same bits. */
@@ -41,7 +48,9 @@ static void arrays_in_other_memory_than_was_said_are_refused(void **context) {
     p.options.densities_space = p.options.results_space = FMM_MEMORY_DEVICE;
     plan_for(&p, schedules[i]);
     p.options.densities_space = p.options.results_space = FMM_MEMORY_HOST;
+    memset(p.potential, 0xff, bytes); /* NaN */
     assert_refused_or_right(fmm_plan_execute(p.plan, p.densities, p.potential, p.gradient), "densities", p.potential, right, bytes);
+    memset(p.potential, 0xff, bytes);
     assert_ok(fmm_gpu_copy_now(0, d, p.densities, bytes, NULL)); /* the device still works */
     assert_refused_or_right(fmm_plan_execute(p.plan, d, p.potential, p.gradient), "potential", p.potential, right, bytes);
   }
@@ -50,17 +59,8 @@ static void arrays_in_other_memory_than_was_said_are_refused(void **context) {
   release(&p);
 }
 
-static int count_gpus(char first[128]) {
-  fmm_gpu_info info;
-  int n = 0;
-  for (fmm_gpu_query(0, &info); info.present; fmm_gpu_query(++n, &info))
-    if (n == 0) snprintf(first, 128, "%s", info.name);
-    else if (strcmp(first, info.name)) print_message("GPU %d is a %s, GPU 0 a %s: their bits may differ\n", n, info.name, first);
-  return n;
-}
-
 /* Arrays of the plan's GPU give the bits of host arrays; the first GPU's are refused. */
-static void check_device_arrays(problem *p, int gpu, fmm_schedule_kind schedule, const double *right) {
+static void check_device_arrays(problem *p, int gpu, fmm_schedule_kind schedule, const double *right, const double *slopes) {
   const size_t bytes = sizeof(double) * (size_t)p->n;
   void *in, *out, *gradient, *elsewhere;
   assert_ok(fmm_gpu_allocate(gpu, &in, bytes));
@@ -76,12 +76,13 @@ static void check_device_arrays(problem *p, int gpu, fmm_schedule_kind schedule,
   assert_ok(fmm_plan_execute(p->plan, in, out, gradient));
   assert_ok(fmm_gpu_copy_now(gpu, p->potential, out, bytes, NULL));
   assert_memory_equal(right, p->potential, bytes);
+  assert_ok(fmm_gpu_copy_now(gpu, p->gradient, gradient, 3 * bytes, NULL));
+  assert_memory_equal(slopes, p->gradient, 3 * bytes);
   fmm_gpu_free(in), fmm_gpu_free(out), fmm_gpu_free(gradient), fmm_gpu_free(elsewhere);
 }
 
 static void every_gpu_gives_the_bits_of_the_first(void **context) {
-  char name[128];
-  const int n = count_gpus(name);
+  const int n = count_alike();
   if (n < 2) skip();
   for (int single = 0; single < 2; single++)
     for (int i = 1; i < N_SCHEDULES; i++) {
@@ -103,8 +104,8 @@ static void every_gpu_gives_the_bits_of_the_first(void **context) {
           assert_ok(fmm_plan_move_points(p.plan, p.n, p.points, NULL, 0, NULL));
           execute(&p);
           assert_memory_equal(right, p.potential, bytes);
+          check_device_arrays(&p, p.options.gpu_device, schedules[i], right, slopes);
         }
-        check_device_arrays(&p, p.options.gpu_device, schedules[i], right);
       }
       FMM_FREE(&right);
       FMM_FREE(&slopes);
@@ -114,8 +115,7 @@ static void every_gpu_gives_the_bits_of_the_first(void **context) {
 
 static void gpus_work_at_once(void **context) {
   enum { MOST = 8, RUNS = 5 };
-  char name[128];
-  int n = count_gpus(name);
+  int n = count_alike();
   problem p[MOST];
   fmm_status status[MOST][RUNS];
   if (n < 2) skip();
