@@ -14,9 +14,9 @@ static inline fmm_point_form fmm_point_form_of(const fmm_count_case *what, int g
 
 _Static_assert((int)FMM_LATTICE_MOST_ORDER <= (int)FMM_MOST_ORDER_OF_WHOLE_MOMENTS, "leaves on a GPU have one matrix of moments");
 
-/* Whether a GPU goes from points to so many leaves by moments, where up is not in double (kernels/up/up_moments_cuda.cu). */
+/* Whether a GPU goes from points to so many leaves by moments (kernels/up/up_moments_cuda.cu). */
 static inline int fmm_moments_on_gpu(const fmm_pair_info *pair, int order, int n_columns, int64_t leaves) {
-  return fmm_has_harmonics(pair) && n_columns == 1 && order >= FMM_LATTICE_LEAST_ORDER && order <= FMM_LATTICE_MOST_ORDER && leaves >= FMM_LEAVES_MANY;
+  return fmm_has_harmonics(pair) && n_columns == 1 && order >= FMM_LATTICE_LEAST_ORDER && order <= FMM_LATTICE_MOST_ORDER && leaves >= FMM_MOMENTS_MANY;
 }
 
 /* Entries of the parity blocks between a box's surface and its harmonics. */

@@ -1,5 +1,4 @@
-/* What the leaves of kernels/up/up_leaves_cuda.cu and kernels/down/down_leaves_cuda.cu have in common: points' part and products by parity blocks in one launch, for the kernel 1/r in double,
- * upward up to order FMM_LEAVES_MOST_ORDER: above, a multiprocessor holds two of their thread blocks, too few for one to sum while another waits, where sums of their own leave room for more. */
+/* What the leaves of kernels/up/up_moments_cuda.cu and kernels/down/down_leaves_cuda.cu have in common: points' part and products by parity blocks in one launch, for the kernel 1/r. */
 #ifndef FMM_LEAVES_CUDA_H
 #define FMM_LEAVES_CUDA_H
 #include "kernels/parity_product_cuda.h"
@@ -17,15 +16,15 @@ inline int leaves_can(const fmm_gpu_plan *p, const fmm_cuda_batch *batch, int n_
 }
 }
 
-/* Up to FMM_LEAVES_MOST_ORDER. */
-#define FMM_FOR_LEAVES_ORDER(order, call, otherwise) \
-  switch (order) {                                   \
-    case 3: return call(3);                          \
-    case 4: return call(4);                          \
-    case 5: return call(5);                          \
-    case 6: return call(6);                          \
-    default: return otherwise;                       \
+/* The orders that have leaves by solid harmonics: FMM_LATTICE_LEAST_ORDER to FMM_LATTICE_MOST_ORDER. */
+#define FMM_FOR_HARMONIC_ORDER(order, call, otherwise) \
+  switch (order) {                                     \
+    case 3: return call(3);                            \
+    case 4: return call(4);                            \
+    case 5: return call(5);                            \
+    case 6: return call(6);                            \
+    case 7: return call(7);                            \
+    case 8: return call(8);                            \
+    default: return otherwise;                         \
   }
-/* Those that have leaves by solid harmonics. */
-#define FMM_FOR_HARMONIC_ORDER(order, call, otherwise) FMM_FOR_LEAVES_ORDER(order, call, order == 7 ? call(7) : order == 8 ? call(8) : otherwise)
 #endif

@@ -1,10 +1,10 @@
-/* Work of up and down in the form of the GPU: by surfaces, but for potentials of many leaves (downward; how upward moments in float are priced, model/cost.c says): pairs and bytes as on the CPU without harmonics, and products
- *   by parity blocks (kernels/parity_cuda.cu), all padded to one length: two factors a leaf (one, where they go to its harmonics), and at a box with children one and translations that are as much as eight;
+/* Work of up and down in the form of the GPU: by surfaces, but for potentials of many leaves downward (how upward moments of many are priced, model/cost.c says): pairs and bytes as on the CPU without harmonics, and products
+ *   by parity blocks (kernels/parity_cuda.cu), all padded to one length: two factors a leaf (one, where they come from its moments or go to its harmonics), and at a box with children one and translations that are as much as eight;
  *   or dense (kernels/product_cuda.cu):
  *     up:   two products a leaf, eight translations and one product a box with children
  *     down: a translation and a product a box, children of one octant together and their number rounded up to the 64 of a tile; one more a leaf. The first
  *           level has no translation. */
-#include "kernels/harmonics.h"
+#include "kernels/harmonics_cost.h"
 #include "kernels/level_cost.h"
 #include "kernels/pair/pair_both.h"
 #include "kernels/pair/pair_tiles.h"
@@ -20,6 +20,11 @@ static void set_flops(const fmm_count_case *what, int gradient, double products,
   work->flops = work->pairs * fmm_pair_flops(what->pair, gradient, what->n_columns) + work->other;
 }
 
+/* Leaves of all, of which the tree stands for a part. */
+static double all_leaves(const fmm_tree *tree, const fmm_count_case *what) {
+  return (what->all_targets ? (double)what->all_targets / (double)tree->targets.n : 1) * (double)tree->n_leaves;
+}
+
 /* Products of a level's boxes of which a box with children takes nine. */
 static double products_of(const fmm_tree *tree, const int64_t *begin, const int64_t *end, int level, int of_leaf) {
   double products = 0;
@@ -30,8 +35,9 @@ static double products_of(const fmm_tree *tree, const int64_t *begin, const int6
 
 fmm_status fmm_up_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
   const fmm_level_walk walk = fmm_up_walk(tree, what);
+  const int of_leaf = fmm_moments_on_gpu(what->pair, what->order, what->n_columns, (int64_t)all_leaves(tree, what)) ? 1 : 2;
   fmm_level_cost_add(tree, what, &walk, level);
-  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) set_flops(what, 0, products_of(tree, tree->source_begin, tree->source_end, l, 2), &level[l]);
+  for (int l = FMM_FIRST_FAR_LEVEL; l < tree->n_levels; l++) set_flops(what, 0, products_of(tree, tree->source_begin, tree->source_end, l, of_leaf), &level[l]);
   return FMM_OK;
 }
 
@@ -49,9 +55,8 @@ static double dense_down_products(const fmm_tree *tree, int level) {
 /* Potentials of many leaves go by solid harmonics (kernels/down/down_leaves_cuda.cu; gradients in single too, which is not counted): of a pair with a point of the surface so much. */
 static double harmonics_share(const fmm_tree *tree, const fmm_count_case *what) {
   enum { OF_SURFACE = 6 /* instructions a pair of a point and a lattice's point */ };
-  const double all = what->all_targets ? (double)what->all_targets / (double)tree->targets.n : 1; /* of which the tree stands for a part */
   if (what->gradient || !fmm_has_harmonics(what->pair) || !fmm_pair_lattice_on_gpu(what->pair, what->order, what->n_columns, what->third_order)) return 1;
-  if (!(all * (double)tree->n_leaves >= FMM_LEAVES_MANY)) return 1;
+  if (!(all_leaves(tree, what) >= FMM_LEAVES_MANY)) return 1;
   return (double)fmm_harmonic_pairs(fmm_harmonic_degree(what->order)) * fmm_harmonic_instructions(0) / (OF_SURFACE * fmm_surface_size(what->order));
 }
 

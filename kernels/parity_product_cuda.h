@@ -1,4 +1,4 @@
-/* Products of up and down by parity blocks on the FP64 tensor cores, in shared memory: device code of kernels/parity_cuda.cu, which tells of the whole, and kernels/up/up_leaves_cuda.cu. A matrix's block times
+/* Products of up and down by parity blocks on the FP64 tensor cores, in shared memory: device code of kernels/parity_cuda.cu, which tells of the whole, and kernels/leaves_cuda.h. A matrix's block times
  * sixteen boxes' regrouped values, a warp's sums in registers, and both in place. */
 #ifndef FMM_PARITY_PRODUCT_CUDA_H
 #define FMM_PARITY_PRODUCT_CUDA_H

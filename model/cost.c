@@ -21,9 +21,9 @@ static int by_harmonics(const fmm_pair_info *pair, fmm_device device, fmm_phase 
   return device == FMM_DEVICE_CPU && fmm_has_harmonics(pair) && phase != FMM_PHASE_ULIST && phase != FMM_PHASE_VLIST;
 }
 
-/* Leaves upward on a GPU by moments in float (kernels/up/up_moments_cuda.cu). */
-static int by_moments(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int precision) {
-  return device == FMM_DEVICE_GPU && phase == FMM_PHASE_UP && precision && fmm_moments_on_gpu(pair, counts->order, counts->n_columns, counts->n_leaves);
+/* Leaves upward on a GPU by moments (kernels/up/up_moments_cuda.cu). */
+static int by_moments(const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase) {
+  return device == FMM_DEVICE_GPU && phase == FMM_PHASE_UP && fmm_moments_on_gpu(pair, counts->order, counts->n_columns, counts->n_leaves);
 }
 
 typedef struct instructions { double plain, roots; } instructions;
@@ -41,7 +41,7 @@ static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_cou
   const double shared = 6; /* three differences, a multiplication and two multiply-adds */
   double one = fmm_pair_instructions(pair, gradient, counts->n_columns), values = pair->outputs * (gradient ? 4 : 1);
   if (by_harmonics(pair, device, phase)) return (instructions){fmm_harmonic_instructions(gradient) * counts->n_columns, 0};
-  if (by_moments(pair, counts, device, phase, precision)) return (instructions){(double)fmm_harmonic_instructions(0) * fmm_harmonic_pairs(fmm_harmonic_degree(counts->order)) / counts->n_surface, 0};
+  if (by_moments(pair, counts, device, phase)) return (instructions){(double)fmm_harmonic_instructions(0) * fmm_harmonic_pairs(fmm_harmonic_degree(counts->order)) / counts->n_surface, 0};
   if (phase != FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && !precision && fmm_pair_lattice_on_gpu(pair, counts->order, counts->n_columns, counts->third_order))
     return (instructions){gradient ? 7 : 2, 1};
   if (phase != FMM_PHASE_ULIST) return (instructions){one, 1};
@@ -68,7 +68,7 @@ static double allowed_on_gpu(const fmm_device_rates *d, const fmm_counts *counts
 /* form: in which precision the work is counted, as a GPU's form of U may differ. */
 static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, const fmm_work *work, int precision, int form) {
   const fmm_device_rates *d = &machine->device[device];
-  int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || by_harmonics(pair, device, phase) || by_moments(pair, counts, device, phase, precision) || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
+  int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || by_harmonics(pair, device, phase) || by_moments(pair, counts, device, phase) || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
   int pairs_in = cheap ? precision : 0, products_in = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? precision : 0;
   double other = work->other / d->fma_flops_per_s[products_in].value, compute = (work->flops - work->other) / d->fma_flops_per_s[products_in].value + other, tail = 0;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */

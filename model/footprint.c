@@ -98,9 +98,8 @@ static int leaves_in_one(const fmm_counts *c, const fmm_pair_info *pair, const f
   const int one_way = !c->same_points || !fmm_pair_both_on_gpu(pair, c->gradient, c->n_columns, c->third_order, in_single(precision));
   const int beside_u = together && one_way && in_single(precision) && c->n_columns == 1 && !c->gradient && !(c->total[FMM_PHASE_WLIST].entries > 0);
   const double points = (double)(phase == FMM_PHASE_UP ? c->n_sources : c->n_targets), leaves = fmin((double)c->n_leaves, points); /* at most so many have any */
-  if (phase == FMM_PHASE_UP && precision[phase] != FMM_PRECISION_DOUBLE && !beside_u && fmm_moments_on_gpu(pair, c->order, c->n_columns, (int64_t)leaves)) return 1;
-  const int many = phase == FMM_PHASE_UP ? c->order <= FMM_LEAVES_MOST_ORDER && leaves >= FMM_LATTICE_MANY_ROWS : leaves >= FMM_LEAVES_MANY;
-  return many && !beside_u && on_lattices(c, pair, precision[phase]);
+  if (phase == FMM_PHASE_UP) return !beside_u && fmm_moments_on_gpu(pair, c->order, c->n_columns, (int64_t)leaves);
+  return leaves >= FMM_LEAVES_MANY && !beside_u && on_lattices(c, pair, precision[phase]);
 }
 
 /* L2P's lanes; half of the leaves have an odd number of targets. */

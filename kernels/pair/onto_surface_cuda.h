@@ -1,4 +1,4 @@
-/* Sums of points onto surfaces on the GPU (P2M, X) for the kernel 1/r in double, by a warp a surface or several: device code of kernels/pair/pair_lattice_cuda.cu and kernels/up/up_leaves_cuda.cu.
+/* Sums of points onto surfaces on the GPU (P2M, X) for the kernel 1/r in double, by a warp a surface or several: device code of kernels/pair/pair_lattice_cuda.cu.
  * A surface is a lattice: everything is in units of its step, from its first plane on, so a squared distance is one of P squares an axis, summed. Each lane has a run of RUN surface points that share two
  * coordinates and begin or end at an end of the third axis, or several runs (fmm_cuda_lattice_runs). What a lane needs of a source comes to shared memory, of 32 sources at a time, which a lane each makes:
  * squares of distances from the planes, distances along the axes from the middles of runs, and its density. Where a source is d steps along from a run's middle, at a squared distance B, the points k steps

@@ -13,9 +13,8 @@ enum { FMM_TILE_MOST = 10 /* targets a lane, where each has one value */ };
  * all tiles one tile has at most one, before others take the rest of its sources (runtime/gpu/gpu_both.cu). */
 enum { FMM_BOTH_CHUNK = 992, FMM_BOTH_MATES = 32, FMM_BOTH_PIECES = 8192 };
 /* Sums between points and surfaces as lattices (kernels/pair/pair_lattice_cuda.cu): the orders that they serve, targets a lane, and boxes of W's lists that a lane takes before
- * another takes over; up to which order P2M goes with the leaves' products in one launch, and from
- * how many leaves on L2P does, and P2M by moments (kernels/leaves_cuda.h, kernels/up/up_moments_cuda.cu). */
-enum { FMM_LATTICE_LEAST_ORDER = 3, FMM_LATTICE_MOST_ORDER = 8, FMM_LATTICE_TARGETS = 2, FMM_LATTICE_BOXES = 2, FMM_LEAVES_MOST_ORDER = 6, FMM_LEAVES_MANY = 8192 };
+ * another takes over; from how many leaves on P2M goes by moments, and L2P by harmonics, with the leaves' products in one launch (kernels/up/up_moments_cuda.cu, kernels/down/down_leaves_cuda.cu). */
+enum { FMM_LATTICE_LEAST_ORDER = 3, FMM_LATTICE_MOST_ORDER = 8, FMM_LATTICE_TARGETS = 2, FMM_LATTICE_BOXES = 2, FMM_MOMENTS_MANY = 4096, FMM_LEAVES_MANY = 8192 };
 enum { FMM_LATTICE_MANY_ROWS = 4096 /* surfaces from which on a warp sums onto one of them alone */ };
 /* Otherwise W's tiles have at most one of so many shares of all its pairs of target and box, but at least so many pairs. */
 enum { FMM_W_SHARES = 4096, FMM_W_LEAST_SHARE = 256 };

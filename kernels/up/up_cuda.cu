@@ -1,5 +1,5 @@
 /* Up on the GPU: P2M's check potentials of all leaves in one launch, then their equivalent densities (P2M); then a level at a time, from the deepest, those of all boxes with children (M2M).
- * By parity blocks (kernels/parity_cuda.cu) that is one launch for the leaves, with P2M where it can be (up_moments_cuda.cu, up_leaves_cuda.cu), and one a level, else two batched products each (kernels/product_cuda.cu; M2M one over eight segments, a missing child is zero).
+ * By parity blocks (kernels/parity_cuda.cu) that is one launch for the leaves, with P2M where it can be (up_moments_cuda.cu), and one a level, else two batched products each (kernels/product_cuda.cu; M2M one over eight segments, a missing child is zero).
  * Homogeneous kernels: coefficients are those of the unit box, so only a leaf's product carries the level's factor. */
 #include "runtime/gpu/gpu_cuda.h"
 
@@ -55,7 +55,6 @@ static fmm_status blocks(fmm_gpu_plan *p, const fmm_cuda_batch *batch, int paren
   if (parents) m.d_child = p->d_child + 8 * (batch->begin - p->n_leaf_columns);
   else m.d_in = p->d_work[0] + batch->begin * p->columns * p->n, m.in_by_slot = 1, m.d_scale = p->d_degree_in; /* leaf columns come first of all, in the order of P2M's slots */
   if (!parents && fmm_cuda_up_moments_serve(p)) CUDA_TRY(fmm_cuda_up_moments_run(p, o, &m, stream));
-  else if (!parents && fmm_cuda_up_leaves_serve(p)) CUDA_TRY(fmm_cuda_up_leaves_run(p, &m, stream));
   else CUDA_TRY(fmm_cuda_parity_run(parents ? FMM_PARITY_MERGE : FMM_PARITY_INVERT, &m, stream));
   if (fmm_cuda_parity_is_shared(&m)) return FMM_OK;
   FMM_TRY(spread(p, *from, batch->begin, stream));
@@ -77,6 +76,6 @@ static fmm_status all_dense(fmm_gpu_plan *p, cudaStream_t stream) {
 }
 
 fmm_status fmm_up_cuda(fmm_gpu_plan *p, cudaStream_t stream) {
-  if (!fmm_cuda_up_leaves_serve(p) && !fmm_cuda_up_moments_serve(p)) FMM_TRY(fmm_cuda_sum_run(p, FMM_SUM_P2M, 0, p->sums[FMM_SUM_P2M].n_rows, stream));
+  if (!fmm_cuda_up_moments_serve(p)) FMM_TRY(fmm_cuda_sum_run(p, FMM_SUM_P2M, 0, p->sums[FMM_SUM_P2M].n_rows, stream));
   return p->block ? all_blocks(p, stream) : all_dense(p, stream);
 }

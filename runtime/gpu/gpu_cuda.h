@@ -119,7 +119,7 @@ struct fmm_gpu_plan {
   int order, grid, n_surface, n_orbits, n, n_levels, n_operator_levels;
   double outer_radius;               /* fmm_operators */
   int k_pad, m_pad;                  /* n rounded up to 16 and to 32 */
-  int up_leaves_fit, up_moments_fit, down_leaves_fit, both_fits; /* the device has the shared memory that kernels/up/up_leaves_cuda.cu, kernels/up/up_moments_cuda.cu, kernels/down/down_leaves_cuda.cu and kernels/pair/pair_both_cuda.cu take */
+  int up_moments_fit, down_leaves_fit, both_fits; /* the device has the shared memory that kernels/up/up_moments_cuda.cu, kernels/down/down_leaves_cuda.cu and kernels/pair/pair_both_cuda.cu take */
   int block;                         /* unknowns of a parity block, padded: up and down's products are those of kernels/parity_cuda.cu; 0: dense ones */
   int64_t matrix;                    /* doubles of one operator */
   int64_t n_sources, n_targets, n_input_sources, n_input_targets;
@@ -350,19 +350,15 @@ cudaError_t fmm_cuda_parity_prepare(int block, int *early);
 int fmm_cuda_parity_is_shared(const fmm_cuda_parity *p);
 cudaError_t fmm_cuda_parity_run(fmm_cuda_parity_step step, const fmm_cuda_parity *p, cudaStream_t stream);
 
-/* P2M and the leaves' inversion upward, and the latter downward and L2P, in one launch each (kernels/up/up_leaves_cuda.cu, kernels/down/down_leaves_cuda.cu): whether it serves, when the tables are there;
- * a thread block's shared memory; once a device, before the first run. */
-int fmm_cuda_up_leaves_serve(const fmm_gpu_plan *plan);
-int fmm_cuda_up_leaves_bytes(int order);
-cudaError_t fmm_cuda_up_leaves_prepare(int order);
-cudaError_t fmm_cuda_up_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_parity *p, cudaStream_t stream);
-/* The former by moments, in float (kernels/up/up_moments_cuda.cu), which comes first where both serve. Terms of a parity block, padded, 0: none of this order; places, and which each is among the padded terms. */
+/* P2M and the leaves' products upward, and the latter downward and L2P, in one launch each (kernels/up/up_moments_cuda.cu, kernels/down/down_leaves_cuda.cu): whether it serves, when the tables are there;
+ * a thread block's shared memory; once a device, before the first run. Upward it is by moments: terms of a parity block, padded, 0: none of this order; places of what a warp sums in double or (single) float, and which each is among
+ * the padded terms. */
 int fmm_cuda_up_moments_serve(const fmm_gpu_plan *plan);
-int fmm_cuda_up_moments_bytes(int order);
+int fmm_cuda_up_moments_bytes(int order, int single);
 int fmm_cuda_up_moments_terms(int order);
-int fmm_cuda_up_moments_places(int order);
-void fmm_cuda_up_moments_fill(int order, const fmm_harmonics *h, int16_t *place);
-cudaError_t fmm_cuda_up_moments_prepare(int order);
+int fmm_cuda_up_moments_places(int order, int single);
+void fmm_cuda_up_moments_fill(int order, int single, const fmm_harmonics *h, int16_t *place);
+cudaError_t fmm_cuda_up_moments_prepare(int order, int single);
 cudaError_t fmm_cuda_up_moments_run(const fmm_gpu_plan *plan, const fmm_cuda_operators *o, const fmm_cuda_parity *p, cudaStream_t stream);
 static inline int64_t fmm_cuda_up_moments_block(const fmm_gpu_plan *p) { return (int64_t)(p->block + 7) / 8 * 8 * fmm_cuda_up_moments_terms(p->order); }
 int fmm_cuda_down_leaves_serve(const fmm_gpu_plan *plan);
@@ -376,8 +372,9 @@ static inline int fmm_cuda_may_take_harmonics(const fmm_gpu_plan *p) {
 }
 
 static inline int fmm_cuda_may_take_moments(const fmm_gpu_plan *p) {
-  return p->block && fmm_has_harmonics(p->info) && p->columns == 1 && fmm_cuda_has(p, FMM_PHASE_UP) && p->precision[FMM_PHASE_UP] != FMM_PRECISION_DOUBLE && fmm_cuda_up_moments_terms(p->order) > 0;
+  return p->block && fmm_has_harmonics(p->info) && p->columns == 1 && fmm_cuda_has(p, FMM_PHASE_UP) && fmm_cuda_up_moments_terms(p->order) > 0;
 }
+static inline int fmm_cuda_up_in_single(const fmm_gpu_plan *p) { return p->precision[FMM_PHASE_UP] != FMM_PRECISION_DOUBLE; }
 
 /* Tiles of the U list that are too tight for float get their mark (kernels/pair/pair_tight_cuda.cu); d_tight: so many doubles a tile and one more. */
 static inline int fmm_cuda_measures(const fmm_gpu_plan *plan) { return plan->gradient && plan->sums[FMM_SUM_U].both ? 8 : 4; }

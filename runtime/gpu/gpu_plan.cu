@@ -88,7 +88,7 @@ void layout_boxes(fmm_gpu_plan *p, arena *a) {
     take(a, &p->d_shell, (int64_t)p->n_boxes * p->columns * p->equivalents);
   }
   int64_t work = p->block || p->n_leaf_columns > p->n_up_columns ? p->n_leaf_columns : p->n_up_columns;
-  if (fmm_cuda_has(p, FMM_PHASE_UP) && !fmm_cuda_up_leaves_serve(p) && !fmm_cuda_up_moments_serve(p))
+  if (fmm_cuda_has(p, FMM_PHASE_UP) && !fmm_cuda_up_moments_serve(p))
     for (int i = 0; i < (p->block ? 1 : 2); i++) take(a, &p->d_work[i], work * p->columns * p->n);
   take(a, &p->d_column_box, p->n_columns);
   take(a, &p->d_child, fmm_cuda_child_rows(p) * 8);
@@ -124,7 +124,7 @@ void layout_v(fmm_gpu_plan *p, arena *a, int slab) {
 size_t layout_first(fmm_gpu_plan *p, char *base) {
   arena a = {base, 0};
   layout_points(p, &a);
-  if (fmm_cuda_may_take_moments(p)) take(&a, &p->d_moment_place, fmm_cuda_up_moments_places(p->order));
+  if (fmm_cuda_may_take_moments(p)) take(&a, &p->d_moment_place, fmm_cuda_up_moments_places(p->order, fmm_cuda_up_in_single(p)));
   if (fmm_cuda_may_take_harmonics(p)) take(&a, &p->d_harmonic_slot, FMM_MIRRORS * fmm_cuda_down_moments_rows(p->order));
   for (int l = fmm_cuda_first_set(p); fmm_cuda_has_far(p) && l < p->n_operator_levels; l++) layout_operators(p, &a, l);
   return a.used;
@@ -194,7 +194,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->k_pad = (p->n + 15) / 16 * 16, p->m_pad = (p->n + 31) / 32 * 32;
   use_parity(p, o ? fmm_gpu_parity_block(p->info, p->order) : 0);
   place_shells(p, o);
-  p->up_leaves_fit = p->up_moments_fit = p->down_leaves_fit = p->both_fits = 1; /* until the device is asked (check_parity) */
+  p->up_moments_fit = p->down_leaves_fit = p->both_fits = 1; /* until the device is asked (check_parity) */
   p->n_levels = s->tree->n_levels;
   p->n_operator_levels = !o || o->n_levels == 1 ? 1 : p->n_levels;
   p->n_sources = s->tree->sources.n, p->n_targets = s->tree->targets.n;
@@ -232,8 +232,7 @@ fmm_status choose_kernels(void *context) {
   fmm_cuda_on_device on(p->device);
   if (p->v_rows) FMM_TRY(choose_children(p));
   if (fmm_cuda_has_far(p)) CUDA_TRY(p->block ? fmm_cuda_parity_prepare(p->block, &p->early) : fmm_cuda_product_prepare(&p->early));
-  if (p->block && p->up_leaves_fit && fmm_cuda_lattice_serves(p, FMM_SUM_P2M)) CUDA_TRY(fmm_cuda_up_leaves_prepare(p->order));
-  if (p->up_moments_fit && fmm_cuda_may_take_moments(p)) CUDA_TRY(fmm_cuda_up_moments_prepare(p->order));
+  if (p->up_moments_fit && fmm_cuda_may_take_moments(p)) CUDA_TRY(fmm_cuda_up_moments_prepare(p->order, fmm_cuda_up_in_single(p)));
   if (p->block && p->down_leaves_fit && fmm_cuda_lattice_serves(p, FMM_SUM_L2P)) CUDA_TRY(fmm_cuda_down_leaves_prepare(p));
   if (p->overlaps) p->early = 0;
   if (fmm_cuda_has(p, FMM_PHASE_ULIST) && fmm_cuda_both_serves(p)) CUDA_TRY(fmm_cuda_both_prepare(p));
@@ -245,7 +244,7 @@ fmm_status check_parity(fmm_gpu_plan *p) {
   int most = 0;
   CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, p->device));
   if (p->block && fmm_cuda_parity_bytes(p->block) > most) use_parity(p, 0);
-  p->up_leaves_fit = fmm_cuda_up_leaves_bytes(p->order) <= most, p->up_moments_fit = fmm_cuda_up_moments_bytes(p->order) <= most - STATIC_BYTES, p->down_leaves_fit = fmm_cuda_down_leaves_bytes(p->order) <= most - STATIC_BYTES;
+  p->up_moments_fit = fmm_cuda_up_moments_bytes(p->order, fmm_cuda_up_in_single(p)) <= most - STATIC_BYTES, p->down_leaves_fit = fmm_cuda_down_leaves_bytes(p->order) <= most - STATIC_BYTES;
   p->both_fits = fmm_cuda_both_bytes(p->gradient, p->sums[FMM_SUM_U].single) <= most - STATIC_BYTES;
   return FMM_OK;
 }

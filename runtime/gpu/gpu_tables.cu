@@ -232,6 +232,26 @@ void close_batch(fmm_cuda_batch *batches, int *n, int64_t begin, int64_t end, in
   else batches[(*n)++] = fmm_cuda_batch{begin, end, level};
 }
 
+/* Boxes by falling number of sources, those of more than there are keys first: a thread block of sixteen leaves waits for the largest (kernels/up/up_moments_cuda.cu). Equal ones keep their order. */
+fmm_status sort_by_sources(const fmm_tree *tree, int32_t *box, int64_t n) {
+  enum { KEYS = 4096 };
+  int64_t *at = NULL;
+  int32_t *sorted = NULL;
+  const auto key_of = [tree](int32_t b) { const int64_t count = tree->source_end[b] - tree->source_begin[b]; return KEYS - 1 - (int)(count < KEYS ? count : KEYS - 1); };
+  fmm_status status = FMM_OK;
+  FMM_CHECK(FMM_ALLOCATE(&at, KEYS + 1, "GPU leaves by size"));
+  FMM_CHECK(FMM_ALLOCATE(&sorted, n, "GPU leaves by size"));
+  memset(at, 0, (KEYS + 1) * sizeof *at);
+  for (int64_t i = 0; i < n; i++) at[key_of(box[i]) + 1]++;
+  for (int k = 0; k < KEYS; k++) at[k + 1] += at[k];
+  for (int64_t i = 0; i < n; i++) sorted[at[key_of(box[i])]++] = box[i];
+  memcpy(box, sorted, (size_t)n * sizeof *box);
+done:
+  FMM_FREE(&at);
+  FMM_FREE(&sorted);
+  return status;
+}
+
 /* Leaves of the two kinds: one batch when all levels share their operators, else one a level. */
 int64_t leaf_columns(const fmm_gpu_plan *p, const fmm_tree *tree, int targets, int64_t at, int32_t *box, fmm_cuda_batch *batches, int *n) {
   for (int level = 2; level < tree->n_levels; level++) {
@@ -290,6 +310,7 @@ fmm_status build_columns(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tr
   FMM_TRY(FMM_ALLOCATE(&t->tile_octant, most_down / FMM_GPU_TILE_BOXES + 1, "GPU tile octants"));
   int64_t at = leaf_columns(p, tree, 0, 0, t->column_box, p->leaf_batch, &p->n_leaf_batches);
   p->n_leaf_columns = at;
+  for (int i = 0; i < p->n_leaf_batches; i++) FMM_TRY(sort_by_sources(tree, t->column_box + p->leaf_batch[i].begin, p->leaf_batch[i].end - p->leaf_batch[i].begin));
   at = parent_columns(tree, 0, at, t->column_box, t->child, p->up_batch, &p->n_up_batches);
   p->n_up_columns = at - p->n_leaf_columns;
   int64_t down_begin = at;

@@ -180,13 +180,14 @@ void scale_row(int row, int columns, double factor, double *block) {
 
 /* What makes leaves' coefficients of their moments, and which moment each value of a warp's is. */
 fmm_status send_moments(const fmm_gpu_plan *p, const fmm_operators *o) {
-  const int64_t block = fmm_cuda_up_moments_block(p), places = fmm_cuda_up_moments_places(p->order);
+  const int single = fmm_cuda_up_in_single(p);
+  const int64_t block = fmm_cuda_up_moments_block(p), places = fmm_cuda_up_moments_places(p->order, single);
   double *moments = NULL;
   int16_t *place = NULL;
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(&moments, FMM_MIRRORS * block, "operators of moments for the GPU"));
   FMM_CHECK(FMM_ALLOCATE(&place, places, "places of moments for the GPU"));
-  fmm_cuda_up_moments_fill(p->order, &o->harmonics, place);
+  fmm_cuda_up_moments_fill(p->order, single, &o->harmonics, place);
   FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->d_moment_place, place, (size_t)places * sizeof *place, cudaMemcpyHostToDevice)));
   for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++) {
     memset(moments, 0, (size_t)(FMM_MIRRORS * block) * sizeof(double));

@@ -194,10 +194,12 @@ static void the_gpus_form_counts_parents_groups_and_padded_operators(void **stat
   assert_true(c.level[FMM_WORK_VLIST_GPU][2].flops == v->flops);
   assert_true(c.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * product);
   assert_true(c.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + LEAVES * 2 * product);
-  const fmm_count_case many = {.pair = &fmm_info_laplace, .order = 4, .n_columns = 1, .all_targets = (int64_t)FMM_LEAVES_MANY * Q};
-  fmm_counts harmonics = count_case(many), few = count_case((fmm_count_case){.pair = many.pair, .order = 4, .n_columns = 1, .all_targets = many.all_targets - 1});
-  assert_true(few.total[FMM_WORK_DOWN_GPU].other == LEAVES * 2 * product && few.total[FMM_WORK_DOWN_GPU].pairs == pairs);
-  assert_true(harmonics.total[FMM_WORK_DOWN_GPU].other == LEAVES * product && harmonics.total[FMM_WORK_UP_GPU].other == LEAVES * 2 * product);
+  for (int many = 0; many < 2; many++) { /* leaves go to harmonics by one product, and come from moments, from as many on */
+    const fmm_counts down = count_case((fmm_count_case){.pair = &fmm_info_laplace, .order = 4, .n_columns = 1, .all_targets = (int64_t)FMM_LEAVES_MANY * Q - !many});
+    const fmm_counts up = count_case((fmm_count_case){.pair = &fmm_info_laplace, .order = 4, .n_columns = 1, .all_targets = (int64_t)FMM_MOMENTS_MANY * Q - !many});
+    assert_true(down.total[FMM_WORK_DOWN_GPU].other == LEAVES * (2 - many) * product && up.total[FMM_WORK_UP_GPU].other == LEAVES * (2 - many) * product);
+    assert_true((down.total[FMM_WORK_DOWN_GPU].pairs == pairs) == !many && up.total[FMM_WORK_UP_GPU].pairs == pairs);
+  }
   assert_true(dense.total[FMM_WORK_UP_GPU].flops == 11 * pairs + LEAVES * 2 * whole && dense.total[FMM_WORK_DOWN_GPU].flops == 11 * pairs + (8 * 64 + LEAVES) * whole);
   assert_true(c.total[FMM_WORK_UP_GPU].bytes == LEAVES * (Q * 32.0 + 8 * 56) + 2 * 56 * 56 && c.total[FMM_WORK_DOWN_GPU].entries == LEAVES);
   assert_int_equal(fmm_work_on(&c, FMM_PHASE_VLIST, FMM_DEVICE_GPU, 0), FMM_WORK_VLIST_GPU);
