@@ -69,10 +69,11 @@ static void the_best_is_close_to_a_scan_of_everything(void **state) {
 }
 
 /* Left to choose, the tuner finds what it finds for the best of the schedules by name; one search over all schedules missed up to 10 %. (A schedule that is half as slow again on every tree
- * looked at is not followed; with a quarter that cost 2.5 % with 77,159 points on the last machine.) The same where estimates cost what they do on 16 cores. */
-static void check_choice_of_schedules(const fmm_tune_effort *effort) {
-  const char *machines[] = {"cpu-2-cores", "xeon16-h200", "xeon16-h200-8sm", "h200-8-of-132"};
-  for (int i = 0; i < 4; i++)
+ * looked at is not followed; with a quarter that cost 2.5 % with 77,159 points on the fourth machine.) worst, mean: of what auto is over the best by name. */
+static void check_choice_of_schedules(int n_machines, const char *const *machines, const fmm_tune_effort *effort, double worst, double mean) {
+  for (int i = 0; i < n_machines; i++) {
+    double over = 0;
+    int cases = 0;
     for (int order = 4; order <= 8; order += 2)
       for (double n = 2e4; n < 2e7; n *= 1.31) {
         fmm_machine m = recorded_machine(machines[i]);
@@ -84,13 +85,20 @@ static void check_choice_of_schedules(const fmm_tune_effort *effort) {
           uniform own = {.n = n, .order = order};
           if (fmm_tune(&m, &fmm_info_laplace, &precisions, fmm_schedules[k]->kind, 0, 0, 3, effort, estimate, &own, &named) == FMM_OK) least = fmin(least, named.makespan.seconds);
         }
-        if (!(best.makespan.seconds <= 1.001 * least)) fail_msg("%s, order %d, %g points: %g s, a schedule by name finds %g", machines[i], order, n, best.makespan.seconds, least);
+        over += fmax(0, best.makespan.seconds / least - 1), cases++;
+        if (!(best.makespan.seconds <= (1 + worst) * least)) fail_msg("%s, order %d, %g points: %g s, a schedule by name finds %g", machines[i], order, n, best.makespan.seconds, least);
       }
+    if (!(over <= mean * cases)) fail_msg("%s: %g over what schedules by name find, on average", machines[i], over / cases);
+  }
 }
 
+/* The same where estimates cost what they do on 16 cores: on the last two machines, where three schedules are about as fast, some of the smallest cases then miss what one by name finds after 13 to 23 estimates. */
 static void what_is_chosen_is_as_good_as_the_best_schedule_by_name(void **state) {
-  check_choice_of_schedules(NULL);
-  check_choice_of_schedules(&(fmm_tune_effort){0.0013, 0});
+  static const char *const machines[] = {"cpu-2-cores", "xeon16-h200", "xeon16-h200-8sm", "h200-8-of-132", "h200-8-by-moments", "h100-8-of-132"};
+  static const fmm_tune_effort of_16_cores = {0.0013, 0};
+  check_choice_of_schedules(6, machines, NULL, 0.001, 0.001);
+  check_choice_of_schedules(4, machines, &of_16_cores, 0.001, 0.001);
+  check_choice_of_schedules(2, machines + 4, &of_16_cores, 0.15, 0.0025);
 }
 
 /* Within a factor of eight in n, some tree of full boxes fits badly; a root scale then gains, and never loses. */
