@@ -19,7 +19,7 @@
 #include "kernels/pair/pair_info.h"
 #include "kernels/surface.h"
 
-/* Whether a pair's leaves go by harmonics on CPU cores: theirs are in blocks by parity. */
+/* Whether a pair's leaves go by harmonics on CPU cores (theirs are in blocks by parity), and those of some orders and many leaves on a GPU (kernels/harmonics_cost.h). */
 static inline int fmm_has_harmonics(const fmm_pair_info *pair) { return pair->harmonic && pair->parity == FMM_PARITY_SCALAR; }
 
 /* A surface of order p carries degrees up to 2(p-1), most of what a leaf's charges make. How many more are needed, so that what is cut stays small beside what the surface misses, was measured with one charge among 4,000 points, at the

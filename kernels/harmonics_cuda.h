@@ -1,5 +1,5 @@
 /* Solid harmonics on the GPU (kernels/harmonics.h says what they are): sums at a point, a lane for itself, of a box's coefficients, which all lanes read from shared memory, and where products by parity blocks put
- * these: device code of kernels/down/down_leaves_cuda.cu. The loops over degree and order are unrolled, so that the recurrence's steps are constants. */
+ * these; and what is known of degrees and terms when code is compiled: device code of kernels/down/down_leaves_cuda.cu and kernels/up/up_moments_cuda.cu. The loops over degree and order are unrolled, so that the recurrence's steps are constants. */
 #ifndef FMM_HARMONICS_CUDA_H
 #define FMM_HARMONICS_CUDA_H
 #include "kernels/parity_product_cuda.h"

@@ -66,7 +66,7 @@ typedef struct fmm_tuned { int leaf_size; double root_scale; fmm_assignment assi
  * more). */
 typedef struct fmm_tune_effort { double estimate_s, executions; } fmm_tune_effort;
 /* leaf_size or root_scale nonzero: kept. effort: NULL as one of zeros. dimension: of what the points fill, 1, 2 or 3. At most FMM_MAX_ESTIMATES estimates, never twice of the same pair. The tree of one leaf
- * (direct sums) is always among the candidates. AUTO finds about what it finds for each schedule by name, but for those half as slow again as the best on every tree that was looked at. Errors of estimate are passed on; FMM_ERR_DEVICE when `kind` cannot run. */
+ * (direct sums) is always among the candidates. AUTO finds about what it finds for each schedule by name, but for those half as slow again as the best on every tree that was looked at; where estimates cost something, what is far behind is mostly given up (up to 14 % were lost of some few cases of small problems, tests/sched/test_tune.c). Errors of estimate are passed on; FMM_ERR_DEVICE when `kind` cannot run. */
 enum { FMM_MAX_ESTIMATES = 64 };
 fmm_status fmm_tune(const fmm_machine *machine, const fmm_pair_info *pair, const fmm_precision_sets *precisions, fmm_schedule_kind kind, int leaf_size,
                     double root_scale, int dimension, const fmm_tune_effort *effort, fmm_count_estimate *estimate, void *context, fmm_tuned *best);

@@ -134,13 +134,14 @@ static fmm_status look_at(search *s, int n, const fmm_tree_options *choice) {
 static const double without_fail = INFINITY;
 
 static const double leap = 0.03; /* rounds that gain so much on average lead to other valleys, where a schedule that is behind here may be ahead */
+static const double lost = 0.03; /* so far behind the chance to catch up by smaller steps is taken for 1 in e */
 
 /* Whether n estimates for this goal are worth their time. With small steps it must also catch up with the best of all, which is the less likely the more it is behind: not impossible, as rounds follow one another. */
 static int pays(const search *s, double gain, int n) {
   const double best = s->best[ASKED].makespan.seconds, behind = gain < leap ? s->found.seconds[s->goal] / best - 1 : 0, executions = s->effort.executions;
   if (gain == without_fail || !(s->effort.estimate_s > 0)) return 1;
   const double served = executions > 0 ? executions * best : fmax(least_executions * best, least_seconds);
-  return gain * exp(-behind / leap) * served > n * s->effort.estimate_s;
+  return gain * exp(-behind / lost) * served > n * s->effort.estimate_s;
 }
 
 /* Those of the spots that can be, each once. */

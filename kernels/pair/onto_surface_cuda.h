@@ -172,19 +172,6 @@ __device__ __forceinline__ void sum_ranges(const onto_job &a, const fmm_cuda_til
   }
 }
 
-/* The sources [begin, begin + count), by one warp. */
-template <int P>
-__device__ __forceinline__ void sum_range(const onto_job &a, const place &s, const runs<P> &own, int64_t begin, int count, double *staged, onto<P> &to) {
-  const int lane = threadIdx.x & 31;
-  source next = lane < count ? source_at<P>(a, s, begin + lane) : source{};
-#pragma unroll 1
-  for (int first = 0; first < count; first += 32) {
-    const source now = next;
-    if (first + 32 + lane < count) next = source_at<P>(a, s, begin + first + 32 + lane); /* on its way meanwhile */
-    add_sources(own, now, min(32, count - first), staged, to);
-  }
-}
-
 /* A warp's sums to a surface's values. */
 template <int P>
 __device__ __forceinline__ void put_sums(const onto_job &a, double steps, const onto<P> &from, double *values) {

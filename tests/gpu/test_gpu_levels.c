@@ -107,6 +107,7 @@ static void leaves_on_a_part_of_the_device_give_the_same_bits(void **context) {
                                 {"some leaves, order 6", "laplace", "uniform", 40000, 6, 64, 1, 0, 0, 0, 1e-6},
                                 {"some leaves, order 6, other targets", "laplace", "ellipsoid", 9000, 6, 20, 1, 0, 1, 0, 1e-6},
                                 {"some leaves, order 8", "laplace", "uniform", 24000, 8, 40, 1, 0, 0, 0, 1e-6},
+                                {"upward many leaves, order 6", "laplace", "uniform", 50000, 6, 32, 1, 0, 0, 0, 1e-6},
                                 {"many leaves, order 5", "laplace", "plummer", 40000, 5, 10, 1, 0, 0, 0, 1e-6},
                                 {"many leaves, order 7, other targets", "laplace", "ellipsoid", 50000, 7, 12, 1, 0, 1, 0, 1e-6}};
   for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
@@ -114,14 +115,20 @@ static void leaves_on_a_part_of_the_device_give_the_same_bits(void **context) {
     shape q = cases[i / 2];
     q.gradient = i % 2;
     make(&f, &q);
-    assert_int_equal(leaves_with_targets(&f.tree) >= FMM_LEAVES_MANY, !strncmp(q.name, "many", 4));
-    double *down = values_of(f.n_potential, 0);
+    const int many = !strncmp(q.name, "many", 4), upward = many || !strncmp(q.name, "upward many", 11);
+    assert_int_equal(leaves_with_targets(&f.tree) >= FMM_LEAVES_MANY, many);
+    assert_int_equal(leaves_with_sources(&f.tree) >= FMM_MOMENTS_MANY, upward);
+    double *down = values_of(f.n_potential, 0), *up = values_of(f.n_boxes_values, 0);
     plan_on(&f, 0);
     check_both_ways(&f);
     memcpy(down, f.fetched, (size_t)f.n_potential * sizeof *down);
+    run_gpu(&f, FMM_PHASE_UP, 1);
+    memcpy(up, f.fetched, (size_t)f.n_boxes_values * sizeof *up);
     plan_on(&f, PART);
     assert_same_bits(&f, FMM_PHASE_DOWN, down, f.n_potential, 1);
+    if (upward) assert_same_bits(&f, FMM_PHASE_UP, up, f.n_boxes_values, 1);
     FMM_FREE(&down);
+    FMM_FREE(&up);
     release(&f);
   }
 }

@@ -68,27 +68,33 @@ static void the_best_is_close_to_a_scan_of_everything(void **state) {
   assert_true(calls <= 12 * runs); /* the cost of set-up */
 }
 
-/* Left to choose, the tuner finds what it finds for the best of the schedules by name; one search over all schedules missed up to 10 %. (A schedule that is half as slow again on every tree
- * looked at is not followed; with a quarter that cost 2.5 % with 77,159 points on the fourth machine.) worst, mean: of what auto is over the best by name. */
-static void check_choice_of_schedules(int n_machines, const char *const *machines, const fmm_tune_effort *effort, double worst, double mean) {
+/* By what part the tuner's own choice of a schedule is slower than the best that it finds for one by name. */
+static double over_the_best_by_name(const char *machine, int order, double n, const fmm_tune_effort *effort) {
+  fmm_machine m = recorded_machine(machine);
+  uniform u = {.n = n, .order = order};
+  fmm_tuned best, named;
+  double least = INFINITY;
+  assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, effort, estimate, &u, &best));
+  for (int k = 0; fmm_schedules[k]; k++) {
+    uniform own = {.n = n, .order = order};
+    if (fmm_tune(&m, &fmm_info_laplace, &precisions, fmm_schedules[k]->kind, 0, 0, 3, effort, estimate, &own, &named) == FMM_OK) least = fmin(least, named.makespan.seconds);
+  }
+  return best.makespan.seconds / least - 1;
+}
+
+/* Of 78 cases each: the largest such part, and the mean. (One search over all schedules missed up to 10 %. A schedule that is half as slow again on every tree looked at is not followed; with a quarter that cost 2.5 % with
+ * 77,159 points on the fourth machine.) */
+static void check_choice_of_schedules(int n_machines, const char *const *machines, const fmm_tune_effort *effort, double largest, double mean) {
   for (int i = 0; i < n_machines; i++) {
-    double over = 0;
+    double sum = 0;
     int cases = 0;
     for (int order = 4; order <= 8; order += 2)
       for (double n = 2e4; n < 2e7; n *= 1.31) {
-        fmm_machine m = recorded_machine(machines[i]);
-        uniform u = {.n = n, .order = order};
-        fmm_tuned best, named;
-        double least = INFINITY;
-        assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, effort, estimate, &u, &best));
-        for (int k = 0; fmm_schedules[k]; k++) {
-          uniform own = {.n = n, .order = order};
-          if (fmm_tune(&m, &fmm_info_laplace, &precisions, fmm_schedules[k]->kind, 0, 0, 3, effort, estimate, &own, &named) == FMM_OK) least = fmin(least, named.makespan.seconds);
-        }
-        over += fmax(0, best.makespan.seconds / least - 1), cases++;
-        if (!(best.makespan.seconds <= (1 + worst) * least)) fail_msg("%s, order %d, %g points: %g s, a schedule by name finds %g", machines[i], order, n, best.makespan.seconds, least);
+        const double over = over_the_best_by_name(machines[i], order, n, effort);
+        sum += fmax(0, over), cases++;
+        if (!(over <= largest)) fail_msg("%s, order %d, %g points: a schedule by name is faster by %g", machines[i], order, n, over);
       }
-    if (!(over <= mean * cases)) fail_msg("%s: %g over what schedules by name find, on average", machines[i], over / cases);
+    if (!(sum <= mean * cases)) fail_msg("%s: schedules by name are faster by %g on average", machines[i], sum / cases);
   }
 }
 
@@ -99,6 +105,13 @@ static void what_is_chosen_is_as_good_as_the_best_schedule_by_name(void **state)
   check_choice_of_schedules(6, machines, NULL, 0.001, 0.001);
   check_choice_of_schedules(4, machines, &of_16_cores, 0.001, 0.001);
   check_choice_of_schedules(2, machines + 4, &of_16_cores, 0.15, 0.0025);
+}
+
+/* That is behind on the first trees by more than a round of estimates gains, and better by 6 and 8 % on others. */
+static void a_schedule_that_catches_up_is_not_given_up(void **state) {
+  static const fmm_tune_effort of_16_cores = {0.0013, 0};
+  assert_true(over_the_best_by_name("h200-8-by-moments", 8, 173459.6, &of_16_cores) <= 0.001);
+  assert_true(over_the_best_by_name("h200-8-by-moments", 4, 26200, &of_16_cores) <= 0.001);
 }
 
 /* Within a factor of eight in n, some tree of full boxes fits badly; a root scale then gains, and never loses. */
@@ -243,6 +256,7 @@ static void errors_are_passed_on(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_best_is_close_to_a_scan_of_everything),
                                      cmocka_unit_test(what_is_chosen_is_as_good_as_the_best_schedule_by_name),
+                                     cmocka_unit_test(a_schedule_that_catches_up_is_not_given_up),
                                      cmocka_unit_test(a_scale_helps_where_boxes_come_in_factors_of_eight),
                                      cmocka_unit_test(the_best_scale_is_found_where_twice_the_leaf_size_gives_the_same_tree),
                                      cmocka_unit_test(the_best_of_real_points_is_close_to_a_scan),
