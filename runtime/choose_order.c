@@ -66,9 +66,12 @@ static const double usual_cancelled = 8;
 
 /* Parameters in units of half the bounding cube's side, so that nothing overflows on the way (see scale_units of setup.c), and what follows from them where values die away. Targets that lie
  * apart from all sources see fields that are smaller than those of the far field's errors nearer by, by the exponential of 0.4 to 0.6 of the lengths between (Yukawa, uniform cubes, 5 to 20 lengths, orders 6 to 16).
- * So do sources whose nearest neighbours are in their own places, which give them nothing: boxes around such a place are as small as they come, and its next ones are far from them. */
+ * So do sources whose nearest neighbours are in their own places, which give them nothing: boxes around such a place are as small as they come, and its next ones are far from them; and all sources, where leaves of few points are
+ * asked for, so that on lattices the nearest may not be in the leaves beside (seen with up to 12 points a leaf, not with 20). */
+static const int few_points = 16;
 static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets) {
   const double a_length = 0.7, most_lengths = 600; /* so that nothing overflows */
+  const int small_leaves = s->options->leaf_size > 0 && s->options->leaf_size <= few_points;
   double lengths = 0;
   const box of_sources = box_of(n_sources, sources), of_targets = box_of(n_targets, targets);
   const double unit = half_width(&of_sources, &of_targets);
@@ -76,7 +79,7 @@ static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double
   const double decay = fmm_pair_largest_decay(s->pair->info, s->params);
   if (n_sources > 0 && (!targets || n_targets > 0) && decay * farthest_source(n_sources, 1) > 1) {
     const neighbors near = look_around(n_sources, sources, targets ? n_targets : n_sources, targets ? targets : sources, unit, s->threads);
-    if (targets || near.twins) lengths = fmin(decay * near.nearest, most_lengths);
+    if (targets || near.twins || small_leaves) lengths = fmin(decay * near.nearest, most_lengths);
   }
   if (s->n_points > 0) s->steps = fmax(lengths, decay * farthest_source(n_sources, targets != NULL));
   s->margin *= exp(a_length * lengths);

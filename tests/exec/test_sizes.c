@@ -199,6 +199,25 @@ static void a_kernel_that_dies_away_keeps_the_tolerance_between_places_of_many(v
   fmm_plan_destroy(&plan);
 }
 
+/* A lattice in leaves of few points, whose next points are lengths away and maybe not in the leaves beside (errors were 0.1 and 1 at 14 and 28 lengths, and 1e16 at 110). Where no order is enough, that is told. */
+static void a_kernel_that_dies_away_keeps_the_tolerance_on_lattices_in_small_leaves(void **state) {
+  enum { EDGE = 17, PLACED = 4747 };
+  static double placed[3 * PLACED];
+  for (int i = 0; i < PLACED; i++) placed[3 * i] = i % EDGE, placed[3 * i + 1] = i / EDGE % EDGE, placed[3 * i + 2] = i / EDGE / EDGE;
+  fmm_options o = yukawa_of(14, 1.5e-3);
+  for (int lengths = 14; lengths <= 28; lengths *= 2) {
+    o.params[0].value = lengths, o.leaf_size = 3, o.gradient = 1;
+    const double e = error_of(&o, PLACED, placed, 0, NULL);
+    if (!(e <= o.tolerance)) fail_msg("%d lengths: error %g", lengths, e);
+  }
+  fmm_plan *plan = NULL;
+  o.params[0].value = 110;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, PLACED, placed, NULL, 0, NULL));
+  assert_true(plan->setup->info.expected_error > o.tolerance);
+  fmm_plan_destroy(&plan);
+}
+
 /* In double, whatever the precision of the sums: float holds nothing of 1e21 Pa s (a gradient's error was 0.26), and results are those of 1 divided by it, to a rounding. */
 static void viscosity_divides_results_and_does_nothing_else(void **state) {
   static const double viscosities[] = {1e-90, 1e-40, 1e21, 1e40, 1e90};
@@ -269,6 +288,7 @@ int main(void) {
       cmocka_unit_test(a_kernel_with_a_length_far_shorter_than_the_extent_keeps_the_tolerance), cmocka_unit_test(a_kernel_that_dies_away_between_points_keeps_the_tolerance),
       cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_at_targets_apart), cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_in_a_hollow_of_its_sources),
       cmocka_unit_test(gradients_inside_of_a_shell_keep_the_tolerance), cmocka_unit_test(points_in_a_millionth_of_the_extent_keep_the_tolerance), cmocka_unit_test(densities_of_any_size_give_the_same_digits), cmocka_unit_test(columns_of_any_size_keep_their_digits),
-      cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_between_places_of_many), cmocka_unit_test(viscosity_divides_results_and_does_nothing_else), cmocka_unit_test(gradients_along_even_curves_keep_the_tolerance)};
+      cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_between_places_of_many),
+      cmocka_unit_test(a_kernel_that_dies_away_keeps_the_tolerance_on_lattices_in_small_leaves), cmocka_unit_test(viscosity_divides_results_and_does_nothing_else), cmocka_unit_test(gradients_along_even_curves_keep_the_tolerance)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
