@@ -199,7 +199,7 @@ static void a_kernel_that_dies_away_keeps_the_tolerance_between_places_of_many(v
   fmm_plan_destroy(&plan);
 }
 
-/* A lattice in leaves of few points, whose next points are lengths away and maybe not in the leaves beside (errors were 0.1 and 1 at 14 and 28 lengths, and 1e16 at 110). Where no order is enough, that is told. */
+/* A lattice in leaves of few points, whose next points are lengths away and maybe not in the leaves beside (potentials erred by 0.014 at 14 lengths, by 1e16 times themselves at 110). Where no order is enough, that is told. */
 static void a_kernel_that_dies_away_keeps_the_tolerance_on_lattices_in_small_leaves(void **state) {
   enum { EDGE = 17, PLACED = 4747 };
   static double placed[3 * PLACED];
