@@ -64,15 +64,14 @@ static double farthest_source(int64_t n, int own_targets) { return own_targets ?
 /* One Newton step of AVX2 errs by up to 2e-7 a root: gradients at 20,000 points two by two around a circle err by 1.4e-6 with it, by 4e-8 with the next roots. */
 static const double usual_cancelled = 8;
 
-static const int few_points = 16;
-
 /* Parameters in units of half the bounding cube's side, so that nothing overflows on the way (see scale_units of setup.c), and what follows from them where values die away. Targets that lie
  * apart from all sources see fields that are smaller than those of the far field's errors nearer by, by the exponential of 0.4 to 0.6 of the lengths between (Yukawa, uniform cubes, 5 to 20 lengths, orders 6 to 16).
  * So do sources whose nearest neighbours are in their own places, which give them nothing: boxes around such a place are as small as they come, and its next ones are far from them; and all sources, where leaves of few points are
  * asked for, so that on lattices the nearest may not be in the leaves beside (seen with up to 12 points a leaf, not with 20). */
 static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets) {
+  enum { FEW_A_LEAF = 16 };
   const double a_length = 0.7, most_lengths = 600; /* so that nothing overflows */
-  const int small_leaves = s->options->leaf_size > 0 && s->options->leaf_size <= few_points;
+  const int small_leaves = s->options->leaf_size > 0 && s->options->leaf_size <= FEW_A_LEAF;
   double lengths = 0;
   const box of_sources = box_of(n_sources, sources), of_targets = box_of(n_targets, targets);
   const double unit = half_width(&of_sources, &of_targets);

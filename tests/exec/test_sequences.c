@@ -125,8 +125,8 @@ static fmm_plan_info info_of(const fmm_plan *plan) {
   return i;
 }
 
-/* Where no order is enough that is told; seen with Yukawa on a lattice, 110 screening lengths from one point to the next. */
-static int is_told(const scene *s) { return info_of(s->plan).expected_error > s->options.tolerance; }
+/* Yukawa alone may have no order that is enough, which is told; seen on a lattice, 110 screening lengths from one point to the next. */
+static int is_told(const scene *s) { return !strcmp(s->options.kernel, "yukawa") && info_of(s->plan).expected_error > s->options.tolerance; }
 
 /* Whether a GPU's U is summed so for want of memory, which other processes may have taken. */
 static int one_way(const fmm_plan *plan) { return plan->setup->gpu && fmm_gpu_plan_falls_back(plan->setup->gpu); }
