@@ -123,7 +123,7 @@ struct fmm_gpu_plan {
   int block;                         /* unknowns of a parity block, padded: up and down's products are those of kernels/parity_cuda.cu; 0: dense ones */
   int64_t matrix;                    /* doubles of one operator */
   int64_t n_sources, n_targets, n_input_sources, n_input_targets;
-  int32_t n_boxes, first_far[2];     /* first_far: boxes of the first level with a far field, from and to */
+  int32_t n_boxes, n_leaves, first_far[2]; /* first_far: boxes of the first level with a far field, from and to */
   int same_points, merged_sources, merged_targets;
   const fmm_pair_info *info;
   double params[FMM_MAX_PARAMS], tolerance;
@@ -368,11 +368,11 @@ cudaError_t fmm_cuda_down_leaves_run(const fmm_gpu_plan *plan, const fmm_cuda_op
 /* Leaves downward go by solid harmonics there, but with gradients in double. Rows of each of the eight blocks of what makes them (d_down_moments), with those that fill tiles; whether a plan may need them, known before its tables are. */
 int fmm_cuda_down_moments_rows(int order);
 static inline int fmm_cuda_may_take_harmonics(const fmm_gpu_plan *p) {
-  return p->block && fmm_has_harmonics(p->info) && p->columns == 1 && fmm_cuda_has(p, FMM_PHASE_DOWN) && (!p->gradient || p->precision[FMM_PHASE_DOWN] != FMM_PRECISION_DOUBLE) && fmm_cuda_down_moments_rows(p->order) > 0;
+  return p->block && fmm_has_harmonics(p->info) && p->columns == 1 && p->n_leaves >= FMM_LEAVES_MANY && fmm_cuda_has(p, FMM_PHASE_DOWN) && (!p->gradient || p->precision[FMM_PHASE_DOWN] != FMM_PRECISION_DOUBLE) && fmm_cuda_down_moments_rows(p->order) > 0;
 }
 
 static inline int fmm_cuda_may_take_moments(const fmm_gpu_plan *p) {
-  return p->block && fmm_has_harmonics(p->info) && p->columns == 1 && fmm_cuda_has(p, FMM_PHASE_UP) && fmm_cuda_up_moments_terms(p->order) > 0;
+  return p->block && fmm_has_harmonics(p->info) && p->columns == 1 && p->n_leaves >= FMM_MOMENTS_MANY && fmm_cuda_has(p, FMM_PHASE_UP) && fmm_cuda_up_moments_terms(p->order) > 0;
 }
 static inline int fmm_cuda_up_in_single(const fmm_gpu_plan *p) { return p->precision[FMM_PHASE_UP] != FMM_PRECISION_DOUBLE; }
 

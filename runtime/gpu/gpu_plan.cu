@@ -200,7 +200,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->n_sources = s->tree->sources.n, p->n_targets = s->tree->targets.n;
   p->n_input_sources = s->tree->sources.n_input, p->n_input_targets = s->tree->targets.n_input;
   p->merged_sources = s->tree->sources.first != NULL, p->merged_targets = s->tree->targets.first != NULL;
-  p->n_boxes = s->tree->n_boxes;
+  p->n_boxes = s->tree->n_boxes, p->n_leaves = s->tree->n_leaves;
   p->first_far[0] = s->tree->level_begin[FMM_FIRST_FAR_LEVEL], p->first_far[1] = s->tree->level_begin[FMM_FIRST_FAR_LEVEL + 1];
   p->v_rows = fmm_cuda_has(p, FMM_PHASE_VLIST) ? s->lists->v.n_rows : 0;
   p->same_points = s->tree->same_points;

@@ -310,7 +310,7 @@ fmm_status build_columns(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tr
   FMM_TRY(FMM_ALLOCATE(&t->tile_octant, most_down / FMM_GPU_TILE_BOXES + 1, "GPU tile octants"));
   int64_t at = leaf_columns(p, tree, 0, 0, t->column_box, p->leaf_batch, &p->n_leaf_batches);
   p->n_leaf_columns = at;
-  for (int i = 0; i < p->n_leaf_batches; i++) FMM_TRY(sort_by_sources(tree, t->column_box + p->leaf_batch[i].begin, p->leaf_batch[i].end - p->leaf_batch[i].begin));
+  for (int i = 0; fmm_cuda_may_take_moments(p) && i < p->n_leaf_batches; i++) FMM_TRY(sort_by_sources(tree, t->column_box + p->leaf_batch[i].begin, p->leaf_batch[i].end - p->leaf_batch[i].begin));
   at = parent_columns(tree, 0, at, t->column_box, t->child, p->up_batch, &p->n_up_batches);
   p->n_up_columns = at - p->n_leaf_columns;
   int64_t down_begin = at;
