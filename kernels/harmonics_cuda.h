@@ -1,4 +1,4 @@
-/* Solid harmonics on the GPU (kernels/harmonics.h says what they are): sums at a point, a lane for itself, of a box's coefficients, which all lanes read from shared memory, and where products by parity blocks put
+/* Solid harmonics on the GPU (kernels/harmonics.h says what they are): sums at a lane's points of a box's coefficients, which all lanes read from shared memory, and where products by parity blocks put
  * these; and what is known of degrees and terms when code is compiled: device code of kernels/down/down_leaves_cuda.cu and kernels/up/up_moments_cuda.cu. The loops over degree and order are unrolled, so that the recurrence's steps are constants. */
 #ifndef FMM_HARMONICS_CUDA_H
 #define FMM_HARMONICS_CUDA_H
@@ -22,30 +22,42 @@ template <typename F> struct cosine_sine;
 template <> struct cosine_sine<double> { typedef double2 type; };
 template <> struct cosine_sine<float> { typedef float2 type; };
 
-/* The sum at a point, in units of the box's side from its middle. */
-template <int L, typename F>
-__device__ __forceinline__ F sum_of_harmonics(const F *coefficients, F x, F y, F z) {
+/* Points of one box that a lane has, all of whom a coefficient serves that it reads. With derivatives two would take more registers than there are. */
+constexpr int points_of_lane(int gradient) { return gradient ? 1 : 2; }
+
+/* The sums at N points of a box, in units of the box's side from its middle. at: x, y and z of all of them. */
+template <int L, int N, typename F>
+__device__ __forceinline__ void sums_of_harmonics(const F *coefficients, const F (&at)[3][N], F (&sum)[N]) {
   const typename cosine_sine<F>::type *of = (const typename cosine_sine<F>::type *)coefficients;
-  const F r2 = x * x + y * y + z * z;
-  F c = 1, s = 0, sum = 0;
+  const F(&x)[N] = at[0], (&y)[N] = at[1], (&z)[N] = at[2];
+  F r2[N], c[N], s[N];
+#pragma unroll
+  for (int i = 0; i < N; i++) r2[i] = x[i] * x[i] + y[i] * y[i] + z[i] * z[i], c[i] = 1, s[i] = 0, sum[i] = 0;
 #pragma unroll
   for (int m = 0; m <= L; m++) {
-    F q = 1, before = 0, cosines = 0, sines = 0;
+    F q[N], before[N], cosines[N], sines[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) q[i] = 1, before[i] = 0, cosines[i] = 0, sines[i] = 0;
 #pragma unroll
     for (int l = m; l <= L; l++) {
       const typename cosine_sine<F>::type a = *of++;
-      cosines += q * a.x;
-      if (m) sines += q * a.y;
-      const F next = l == m ? z : z * q - (F)step_of(l + 1, m) * r2 * before;
-      before = q, q = next;
+#pragma unroll
+      for (int i = 0; i < N; i++) {
+        cosines[i] += q[i] * a.x;
+        if (m) sines[i] += q[i] * a.y;
+        const F next = l == m ? z[i] : z[i] * q[i] - (F)step_of(l + 1, m) * r2[i] * before[i];
+        before[i] = q[i], q[i] = next;
+      }
     }
-    sum += c * cosines;
-    if (m) sum += s * sines;
-    const F next = m ? x * c - y * s : x;
-    s = m ? x * s + y * c : y, c = next;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      sum[i] += c[i] * cosines[i];
+      if (m) sum[i] += s[i] * sines[i];
+      const F next = m ? x[i] * c[i] - y[i] * s[i] : x[i];
+      s[i] = m ? x[i] * s[i] + y[i] * c[i] : y[i], c[i] = next;
+    }
     asm volatile("" ::: "memory"); /* loads of later orders would take registers */
   }
-  return sum;
 }
 
 constexpr int place_of_pair(int degree, int l, int m) { return m * (degree + 1) - m * (m - 1) / 2 + l - m; } /* fmm_harmonic_pair */
