@@ -4,6 +4,7 @@
  * chunks, in units of the box's side from its middle. In float densities are times a power of two that takes the leaf's largest to about 1, and degree 0, by far the largest where densities are of one sign, is summed in double. */
 #include "kernels/harmonics_cuda.h"
 #include "kernels/leaves_cuda.h"
+#include "kernels/warp_cuda.h"
 
 namespace {
 constexpr unsigned ALL_LANES = 0xffffffffu;
@@ -18,6 +19,8 @@ struct way {
   static constexpr int PARTS = DOUBLE && L > 10 ? 2 : 1;                  /* threads that make a point's powers */
   static constexpr int CHUNK = PARTS == 2 ? THREADS / PARTS / TOGETHER : GROUPS == 8 ? 20 : 12, POINTS = TOGETHER * CHUNK; /* points of a leaf, and of all, at once */
   static constexpr int TURNS = DOUBLE ? 1 : 2;                            /* places of a chunk: of two the one is read while the other is written. In double a multiprocessor would hold fewer thread blocks then */
+  static constexpr bool FETCHES = DOUBLE && L <= 16;                      /* points come by asynchronous copies while those before are summed; at order 8 there is no room for them */
+  static constexpr bool AHEAD = !DOUBLE || L > 16;                        /* what a point's sums begin with is read a point ahead, which costs registers */
   static constexpr int ROW = CHUNK % (2 * LANES) ? CHUNK : CHUNK + LANES; /* from one leaf's points to the next's, so that neighbours are in other banks */
   static constexpr int PLANE = TOGETHER * ROW, STAGED = (L + 2) * PLANE;
 };
@@ -99,10 +102,13 @@ __device__ __forceinline__ void add_orders(const both<F> *at, F z, F r2, F (&sum
 }
 template <int L, int W, typename F>
 __device__ __forceinline__ void add_points(const both<F> *mine, int steps, F (&sum)[VALUES_OF<L, F>]) {
+  both<F> at = *mine;
 #pragma unroll 1
-  for (int i = 0; i < steps; i++) {
-    const both<F> at = mine[i * LANES];
-    add_orders<L, W, 0, F>(mine + i * LANES, at.x, at.y, sum);
+  for (int i = 0; i < steps; i++, mine += LANES) {
+    if (!way<L, F>::AHEAD) at = *mine;
+    const both<F> next = way<L, F>::AHEAD ? mine[LANES] : at; /* behind a plane is another */
+    add_orders<L, W, 0, F>(mine, at.x, at.y, sum);
+    at = next;
   }
 }
 template <int L, typename F, int W = 0>
@@ -160,6 +166,22 @@ __device__ __forceinline__ raw load(const moments_job &a, const leaf &of, int k)
   return r;
 }
 
+/* The same to planes in shared memory, by asynchronous copies, of which each of a point's threads makes some. */
+template <typename W>
+__device__ __forceinline__ void fetch(const moments_job &a, const leaf &of, int k, double *planes) {
+  if (k >= of.count) return;
+  const int64_t from = of.begin + k;
+  const int point = threadIdx.x % W::POINTS, part = threadIdx.x / W::POINTS;
+  double *to = planes + point;
+  if (W::PARTS == 1 || part == 0) __pipeline_memcpy_async(to, a.point[0] + from, sizeof(double)), __pipeline_memcpy_async(to + W::POINTS, a.point[1] + from, sizeof(double));
+  if (W::PARTS == 1 || part == 1) __pipeline_memcpy_async(to + 2 * W::POINTS, a.point[2] + from, sizeof(double)), __pipeline_memcpy_async(to + 3 * W::POINTS, a.density + from, sizeof(double));
+}
+template <typename W>
+__device__ __forceinline__ raw fetched(const double *planes) {
+  const double *at = planes + threadIdx.x % W::POINTS;
+  return raw{at[0], at[W::POINTS], at[2 * W::POINTS], at[3 * W::POINTS]};
+}
+
 /* To shared memory: z and r^2, then density times powers of x + i y; of no density where there are none. */
 template <int L, int PART, typename F>
 __device__ __forceinline__ void put_part(both<F> *to, F x, F y, F z, F q) {
@@ -215,14 +237,19 @@ __device__ __forceinline__ void sum_moments(const moments_job &a, const leaf *al
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, slot = threadIdx.x % W::POINTS / W::CHUNK, k = threadIdx.x % W::POINTS % W::CHUNK, set = warp / W::GROUPS * EIGHT;
   both<F> *mine = staged + (set + lane / LANES) * W::ROW + lane % LANES, *to = staged + slot * W::ROW + k;
   const bool stages = W::PARTS * W::POINTS == THREADS || threadIdx.x < W::PARTS * W::POINTS;
-  if (stages) stage<L, F>(load(a, all[slot], k), all[slot], k < all[slot].count, to);
+  double *planes = (double *)(staged + W::TURNS * W::STAGED);
+  if (W::FETCHES) {
+    if (stages) fetch<W>(a, all[slot], k, planes);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncthreads();
+  }
+  if (stages) stage<L, F>(W::FETCHES ? fetched<W>(planes) : load(a, all[slot], k), all[slot], k < all[slot].count, to);
   int turn = 0;
 #pragma unroll 1
   for (int round = 0; round < BOXES; round += W::TOGETHER) {
-    int points = 0, own = 0; /* the most of a leaf that is summed now; by this warp */
-    for (int i = 0; i < W::TOGETHER; i++) points = max(points, all[round + i].count);
-    if constexpr (W::GROUPS == BLOCKS) own = points;
-    else for (int i = 0; i < EIGHT; i++) own = max(own, all[set + i].count);
+    const int points = (int)fmm_most_of_warp((uint32_t)all[round + lane % W::TOGETHER].count); /* of a leaf that is summed now */
+    const int own = W::GROUPS == BLOCKS ? points : (int)fmm_most_of_warp((uint32_t)all[set + lane % EIGHT].count); /* by this warp */
     F sum[VALUES_OF<L, F>] = {};
 #pragma unroll 1
     for (int first = 0;; first += W::CHUNK) {
@@ -232,10 +259,17 @@ __device__ __forceinline__ void sum_moments(const moments_job &a, const leaf *al
       __syncthreads(); /* points are there, and all have read the ones before */
       raw r;
       if (W::TURNS == 2 && brings) r = load(a, of, next);
+      if (W::FETCHES) {
+        if (brings) fetch<W>(a, of, next, planes);
+        __pipeline_commit();
+      }
       add_points_of<L, F>(warp % W::GROUPS, mine + turn * W::STAGED, (min(W::CHUNK, own - first) + LANES - 1) / LANES, sum);
       if (W::TURNS == 2) turn ^= 1;
-      else __syncthreads();
-      if (W::TURNS == 1 && brings) r = load(a, of, next);
+      else {
+        if (W::FETCHES) __pipeline_wait_prior(0);
+        __syncthreads();
+        if (brings) r = W::FETCHES ? fetched<W>(planes) : load(a, of, next);
+      }
       if (brings) stage<L, F>(r, of, next < of.count, to + turn * W::STAGED);
       if (last) break;
     }
@@ -243,10 +277,11 @@ __device__ __forceinline__ void sum_moments(const moments_job &a, const leaf *al
   }
 }
 
-/* Behind x: points, then, where fewer regrouped values are, natural ones. */
+/* Behind x: points, and those to come, then, where fewer regrouped values are, natural ones. */
 template <int P, typename F>
 constexpr int all_bytes() {
-  constexpr int terms = bytes_of(block_of_terms(degree_of(P))) + way<degree_of(P), F>::TURNS * way<degree_of(P), F>::STAGED * (int)sizeof(both<F>), values = with_natural(block_of_order(P));
+  typedef way<degree_of(P), F> W;
+  constexpr int terms = bytes_of(block_of_terms(degree_of(P))) + W::TURNS * W::STAGED * (int)sizeof(both<F>) + (W::FETCHES ? W::POINTS * (int)sizeof(raw) : 0), values = with_natural(block_of_order(P));
   return terms > values ? terms : values;
 }
 

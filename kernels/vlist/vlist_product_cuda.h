@@ -9,6 +9,7 @@
 #include "kernels/mma_cuda.h"
 #include "kernels/vlist/vlist_lines_cuda.h"
 #include "kernels/vlist/vlist_transform_cuda.h"
+#include "kernels/warp_cuda.h"
 
 namespace {
 enum { WARPS = 8, GROUPS = 4 };
@@ -181,12 +182,7 @@ __device__ __forceinline__ bool is_wanted(const products &a, int row) { return r
 
 /* The largest of a block's threads' numbers, which are not negative; *room is 0 before. */
 __device__ __forceinline__ float block_most(float v, uint32_t *room) {
-  uint32_t most = __float_as_uint(v); /* as unsigned numbers they have the same order */
-#if __CUDA_ARCH__ >= 800
-  most = __reduce_max_sync(0xffffffffu, most);
-#else
-  for (int step = 16; step; step >>= 1) most = max(most, __shfl_xor_sync(0xffffffffu, most, step));
-#endif
+  const uint32_t most = fmm_most_of_warp(__float_as_uint(v)); /* as unsigned numbers they have the same order */
   if ((threadIdx.x & 31) == 0) atomicMax(room, most);
   __syncthreads();
   return __uint_as_float(*room);
