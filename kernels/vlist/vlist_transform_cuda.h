@@ -399,7 +399,10 @@ template <> __device__ __forceinline__ float take_partial(double partial, float 
 __device__ __forceinline__ double whole_of(double sum, double) { return sum; }
 __device__ __forceinline__ double whole_of(float sum, float mean) { return (double)sum + mean; }
 
-/* A plane kz comes to shared memory by asynchronous copies during the last step of the one before. The planes' values at points (x, y) are kept for the
+/* From the device's memory to its second cache, for whoever reads it next. */
+__device__ __forceinline__ void ask_for(const void *line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
+
+/* A plane kz comes to shared memory by asynchronous copies during the last step of the one before, when the next but one is asked for. The planes' values at points (x, y) are kept for the
  * sums over kz at the end. */
 template <int P, typename C>
 __global__ void __launch_bounds__(fixed_inverse<P, C>::THREADS, fixed_inverse<P, C>::BLOCKS) inverse_fixed(const transform a) {
@@ -437,6 +440,8 @@ __global__ void __launch_bounds__(fixed_inverse<P, C>::THREADS, fixed_inverse<P,
     if (kz + 1 < a.kz_end && box >= 0) /* THREADS is a multiple of N: a thread copies for its own child alone, and what has none is never used */
       for (int i = threadIdx.x; i < L * L * N; i += THREADS)
         if (kz >= 0 || i / N % L < P) __pipeline_memcpy_async(plane + i, from + ((int64_t)(kz + 1 - a.kz_begin) * L * L + i / N) * pitch, sizeof(C));
+    if (kz + 2 < a.kz_end && c == 0) /* one child for all, whose values lie side by side */
+      for (int i = threadIdx.x; i < L * L * N; i += THREADS) ask_for(from + ((int64_t)(kz + 2 - a.kz_begin) * L * L + i / N) * pitch);
     __pipeline_commit();
     if (kz >= a.kz_begin && line < P) { /* line: x */
       V sum[P], difference[P];
@@ -451,31 +456,51 @@ __global__ void __launch_bounds__(fixed_inverse<P, C>::THREADS, fixed_inverse<P,
     __pipeline_wait_prior(0);
     __syncthreads();
   }
-  if (line >= P || box < 0) return;
-  double *partial = a.partial + ((row * 8 + child) * a.columns * a.components + blockIdx.y) * a.n_surface;
-  double *check = a.check + ((int64_t)box * a.columns + column) * a.n + component * a.n_surface, degree = unit_of(a, 1) * a.degree[box];
-  constexpr int MIDDLE = (P + 1) / 2;
-  for (int y = half * MIDDLE; y < (half ? P : MIDDLE); y++) {
-    real sum_of[P]; /* all z */
-    const int16_t *surface = a.grid_surface + (line * P + y) * P;
+  /* Sums over kz, to shared memory where a plane was, if there is room, and from there by whole lines: lanes have different children here. */
+  constexpr int SURFACE = 6 * (P - 1) * (P - 1) + 2, PITCH = SURFACE + 1; /* SURFACE is even: children in other banks */
+  constexpr bool GATHERS = (PITCH + 1) * sizeof(real) <= L * L * sizeof(C);
+  real *whole = (real *)plane, *mean_of = whole + N * PITCH; /* [c][point of the surface]; [c] */
+  const bool is_last = a.kz_end == P;
+  if (line < P && box >= 0) {
+    double *partial = a.partial + ((row * 8 + child) * a.columns * a.components + blockIdx.y) * a.n_surface;
+    double *check = a.check + ((int64_t)box * a.columns + column) * a.n + component * a.n_surface, degree = unit_of(a, 1) * a.degree[box];
+    constexpr int MIDDLE = (P + 1) / 2;
+    for (int y = half * MIDDLE; y < (half ? P : MIDDLE); y++) {
+      real sum_of[P]; /* all z */
+      const int16_t *surface = a.grid_surface + (line * P + y) * P;
 #pragma unroll
-    for (int z = 0; z < P; z++) sum_of[z] = a.kz_begin && surface[z] >= 0 ? take_partial<real>(partial[surface[z]], &mean) : 0;
-    for (int kz = a.kz_begin; kz < a.kz_end; kz++) {
-      real weight = kz ? 2 : 1; /* L is odd: every other frequency stands for its conjugate too */
-      V f = faces[((kz * P + line) * P + y) * N + c];
+      for (int z = 0; z < P; z++) sum_of[z] = a.kz_begin && surface[z] >= 0 ? take_partial<real>(partial[surface[z]], &mean) : 0;
+      for (int kz = a.kz_begin; kz < a.kz_end; kz++) {
+        real weight = kz ? 2 : 1; /* L is odd: every other frequency stands for its conjugate too */
+        V f = faces[((kz * P + line) * P + y) * N + c];
 #pragma unroll
-      for (int z = 0, j = 0; z < P; z++) {
-        sum_of[z] = fma(weight * f.x, w[j].x, fma(-(weight * f.y), w[j].y, sum_of[z]));
-        j += kz;
-        if (j >= L) j -= L;
+        for (int z = 0, j = 0; z < P; z++) {
+          sum_of[z] = fma(weight * f.x, w[j].x, fma(-(weight * f.y), w[j].y, sum_of[z]));
+          j += kz;
+          if (j >= L) j -= L;
+        }
+      }
+#pragma unroll
+      for (int z = 0; z < P; z++) {
+        if (surface[z] < 0) continue;
+        if (!is_last) partial[surface[z]] = partial_of(sum_of[z], mean);
+        else if (GATHERS) whole[c * PITCH + surface[z]] = sum_of[z];
+        else check[surface[z]] += degree * whole_of(sum_of[z], mean);
       }
     }
+    if (GATHERS && line == 0 && half == 0) mean_of[c] = mean;
+  }
+  if (!GATHERS || !is_last) return;
+  __syncthreads();
+  const int *boxes = a.child + row * 8 + blockIdx.x % PARTS * N;
+  for (int s = threadIdx.x; s < SURFACE; s += THREADS) {
+    double before[N];
 #pragma unroll
-    for (int z = 0; z < P; z++) {
-      if (surface[z] < 0) continue;
-      if (a.kz_end < P) partial[surface[z]] = partial_of(sum_of[z], mean);
-      else check[surface[z]] += degree * whole_of(sum_of[z], mean);
-    }
+    for (int k = 0; k < N; k++) before[k] = boxes[k] < 0 ? 0 : a.check[((int64_t)boxes[k] * a.columns + column) * a.n + component * SURFACE + s];
+#pragma unroll
+    for (int k = 0; k < N; k++)
+      if (boxes[k] >= 0)
+        a.check[((int64_t)boxes[k] * a.columns + column) * a.n + component * SURFACE + s] = before[k] + unit_of(a, 1) * a.degree[boxes[k]] * whole_of(whole[k * PITCH + s], mean_of[k]);
   }
 }
 }
