@@ -1,6 +1,6 @@
 /* The V list on the GPU: transforms of the upward equivalents of each parent's eight children, products blocked over siblings, transforms back
  * (Ying, Biros, Zorin 2004, section 3.3). Frequencies are cut in slabs of planes kz, so that any problem fits.
- *   forward, inverse: vlist_transform_cuda.h.
+ *   forward, inverse: vlist_transform_cuda.h, vlist_fixed_cuda.h.
  *   products: a block takes one frequency and 256 parents, in windows of 256 ordered by which neighbours they have (gpu_vlist.cu). For each
  *     direction in which one of a warp's 32 has a neighbour, the children of the neighbour times the 8 x 8 complex matrix of that direction, gathered from the 343 offsets, for
  *     eight parents at a time as one 16x8x16 real product: [Re -Im; Im Re] [re; im]. Eight parents none of which has a neighbour there are passed over.
@@ -9,7 +9,7 @@
  * product[..][..][row][child]; (re, im) as double2, or in single precision float2, or sources' as halves (vlist_transform_cuda.h), for products on the tensor cores, where there are many
  * of them and orders up to 8. In single precision transforms are in float up to order 8; all else is in double all the same. */
 #include "kernels/vlist/vlist_product_cuda.h"
-#include "kernels/vlist/vlist_transform_cuda.h"
+#include "kernels/vlist/vlist_fixed_cuda.h"
 
 namespace {
 /* The kernels of an order and how to launch them: over (boxes, planes and parts) for any order, over (parents and parts of their children, parts) for the compiled ones. */

@@ -1,4 +1,4 @@
-/* e^{2 pi i j / L} as constants of the code, so that V's transforms (vlist_transform_cuda.h) read none: by the series, of an angle brought to at most an eighth of a turn. */
+/* e^{2 pi i j / L} as constants of the code, so that V's transforms (vlist_fixed_cuda.h) read none: by the series, of an angle brought to at most an eighth of a turn. */
 #ifndef FMM_VLIST_TURNS_CUDA_H
 #define FMM_VLIST_TURNS_CUDA_H
 
