@@ -1,8 +1,42 @@
 /* Up and down on the GPU in the forms that trees of few and of many leaves have (phases.h; test_gpu_phases.c has the others): products whose columns are few or many, dense ones, and leaves that are summed and
- * multiplied in one launch. Exit 77 without a GPU. */
+ * multiplied in one launch. Exit 77 without a GPU, where only the scenes are looked at. */
 #include "phases.h"
 
 enum { PART = 8 /* multiprocessors */ };
+
+/* Scenes by how many leaves they have: by name "many", both ways, "upward many", upward alone, or "some", fewer. */
+static const shape in_one_launch[] = {{"many leaves, order 3", "laplace", "uniform", 9000, 3, 1, 1, 0, 0, 0, 1e-6},
+                                      {"many leaves, order 4", "laplace", "plummer", 40000, 4, 9, 1, 0, 0, 1, 1e-6},
+                                      {"many leaves, order 5, other targets", "laplace", "ellipsoid", 50000, 5, 12, 1, 0, 1, 0, 1e-6},
+                                      {"many leaves, order 6", "laplace", "uniform", 160000, 6, 32, 1, 0, 0, 0, 1e-6},
+                                      {"many leaves of up to 200 points, order 6", "laplace", "plummer", 500000, 6, 200, 1, 0, 0, 0, 1e-6},
+                                      {"many leaves, order 6, other targets", "laplace", "plummer", 60000, 6, 12, 1, 0, 1, 0, 1e-6},
+                                      {"many leaves, order 7", "laplace", "ellipsoid", 45000, 7, 12, 1, 0, 0, 0, 1e-6},
+                                      {"many leaves, order 8", "laplace", "uniform", 50000, 8, 14, 1, 0, 1, 0, 1e-6}};
+static const shape on_a_part[] = {{"some leaves, order 4", "laplace", "plummer", 6000, 4, 8, 1, 0, 0, 0, 1e-6},
+                                  {"some leaves, order 6", "laplace", "uniform", 40000, 6, 64, 1, 0, 0, 0, 1e-6},
+                                  {"some leaves, order 6, other targets", "laplace", "ellipsoid", 9000, 6, 20, 1, 0, 1, 0, 1e-6},
+                                  {"some leaves, order 8", "laplace", "uniform", 24000, 8, 40, 1, 0, 0, 0, 1e-6},
+                                  {"upward many leaves, order 6", "laplace", "plummer", 60000, 6, 32, 1, 0, 0, 0, 1e-6},
+                                  {"many leaves, order 5", "laplace", "plummer", 40000, 5, 10, 1, 0, 0, 0, 1e-6},
+                                  {"many leaves, order 7, other targets", "laplace", "ellipsoid", 50000, 7, 12, 1, 0, 1, 0, 1e-6}};
+enum { IN_ONE_LAUNCH = sizeof in_one_launch / sizeof *in_one_launch, ON_A_PART = sizeof on_a_part / sizeof *on_a_part };
+
+static int has_name(const shape *q, const char *begin) { return !strncmp(q->name, begin, strlen(begin)); }
+
+static void check_leaves(const shape *q) {
+  fixture f = {.shape = q};
+  make_tree(&f);
+  const int downward = leaves_with_targets(&f.tree) >= FMM_LEAVES_MANY, upward = leaves_with_sources(&f.tree) >= FMM_MOMENTS_MANY;
+  if (downward != has_name(q, "many") || upward != !has_name(q, "some")) fail_msg("%s: %d leaves have sources, %d targets", q->name, (int)leaves_with_sources(&f.tree), (int)leaves_with_targets(&f.tree));
+  release(&f);
+}
+
+/* Needs no GPU, and is seen to where there is none. */
+static void scenes_have_as_many_leaves_as_they_are_for(void **context) {
+  for (int i = 0; i < IN_ONE_LAUNCH; i++) check_leaves(&in_one_launch[i]);
+  for (int i = 0; i < ON_A_PART; i++) check_leaves(&on_a_part[i]);
+}
 
 /* Columns that are many for a part of the device (more than 64 of the leaves, and of the parents of a level, for eight multiprocessors) and few for all of it go through other kernels of up and down, one for
  * each length of a parity block. */
@@ -64,20 +98,11 @@ static size_t plan_on(fixture *f, int sms) {
 
 /* Many leaves of one column: sums between points and surfaces in one launch with their products (kernels/leaves_cuda.h), of potentials and with gradients. */
 static void leaves_summed_and_multiplied_in_one_launch_match_their_references(void **context) {
-  static const shape cases[] = {{"many leaves, order 3", "laplace", "uniform", 9000, 3, 1, 1, 0, 0, 0, 1e-6},
-                                {"many leaves, order 4", "laplace", "plummer", 40000, 4, 9, 1, 0, 0, 1, 1e-6},
-                                {"many leaves, order 5, other targets", "laplace", "ellipsoid", 50000, 5, 12, 1, 0, 1, 0, 1e-6},
-                                {"many leaves, order 6", "laplace", "uniform", 160000, 6, 32, 1, 0, 0, 0, 1e-6},
-                                {"many leaves of up to 200 points, order 6", "laplace", "plummer", 500000, 6, 200, 1, 0, 0, 0, 1e-6},
-                                {"many leaves, order 6, other targets", "laplace", "plummer", 60000, 6, 12, 1, 0, 1, 0, 1e-6},
-                                {"many leaves, order 7", "laplace", "ellipsoid", 45000, 7, 12, 1, 0, 0, 0, 1e-6},
-                                {"many leaves, order 8", "laplace", "uniform", 50000, 8, 14, 1, 0, 1, 0, 1e-6}};
-  for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+  for (int i = 0; i < 2 * IN_ONE_LAUNCH; i++) {
     fixture f;
-    shape q = cases[i / 2];
+    shape q = in_one_launch[i / 2];
     q.gradient = i % 2;
     make(&f, &q);
-    assert_true(leaves_with_sources(&f.tree) >= FMM_MOMENTS_MANY && leaves_with_targets(&f.tree) >= FMM_LEAVES_MANY);
     plan_on(&f, 0);
     check_both_ways(&f);
     double *in_double = values_of(f.n_boxes_values, 0);
@@ -103,21 +128,11 @@ static void leaves_summed_and_multiplied_in_one_launch_match_their_references(vo
 
 /* Which kernels leaves go by is of the tree alone, so a part of the device makes the same bits as all of it: leaves few enough that their sums are apart from their products, and more. */
 static void leaves_on_a_part_of_the_device_give_the_same_bits(void **context) {
-  static const shape cases[] = {{"some leaves, order 4", "laplace", "plummer", 6000, 4, 8, 1, 0, 0, 0, 1e-6},
-                                {"some leaves, order 6", "laplace", "uniform", 40000, 6, 64, 1, 0, 0, 0, 1e-6},
-                                {"some leaves, order 6, other targets", "laplace", "ellipsoid", 9000, 6, 20, 1, 0, 1, 0, 1e-6},
-                                {"some leaves, order 8", "laplace", "uniform", 24000, 8, 40, 1, 0, 0, 0, 1e-6},
-                                {"upward many leaves, order 6", "laplace", "uniform", 50000, 6, 32, 1, 0, 0, 0, 1e-6},
-                                {"many leaves, order 5", "laplace", "plummer", 40000, 5, 10, 1, 0, 0, 0, 1e-6},
-                                {"many leaves, order 7, other targets", "laplace", "ellipsoid", 50000, 7, 12, 1, 0, 1, 0, 1e-6}};
-  for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+  for (int i = 0; i < 2 * ON_A_PART; i++) {
     fixture f;
-    shape q = cases[i / 2];
+    shape q = on_a_part[i / 2];
     q.gradient = i % 2;
     make(&f, &q);
-    const int many = !strncmp(q.name, "many", 4), upward = many || !strncmp(q.name, "upward many", 11);
-    assert_int_equal(leaves_with_targets(&f.tree) >= FMM_LEAVES_MANY, many);
-    assert_int_equal(leaves_with_sources(&f.tree) >= FMM_MOMENTS_MANY, upward);
     double *down = values_of(f.n_potential, 0), *up = values_of(f.n_boxes_values, 0);
     plan_on(&f, 0);
     check_both_ways(&f);
@@ -126,7 +141,7 @@ static void leaves_on_a_part_of_the_device_give_the_same_bits(void **context) {
     memcpy(up, f.fetched, (size_t)f.n_boxes_values * sizeof *up);
     plan_on(&f, PART);
     assert_same_bits(&f, FMM_PHASE_DOWN, down, f.n_potential, 1);
-    if (upward) assert_same_bits(&f, FMM_PHASE_UP, up, f.n_boxes_values, 1);
+    if (!has_name(&q, "some")) assert_same_bits(&f, FMM_PHASE_UP, up, f.n_boxes_values, 1);
     FMM_FREE(&down);
     FMM_FREE(&up);
     release(&f);
@@ -145,6 +160,9 @@ static void dense_operators_serve_many_columns(void **context) {
 int main(void) {
   fmm_gpu_info info;
   fmm_gpu_query(0, &info);
+  const struct CMUnitTest without_gpu[] = {cmocka_unit_test(scenes_have_as_many_leaves_as_they_are_for)};
+  const int failed = cmocka_run_group_tests(without_gpu, NULL, NULL);
+  if (failed) return failed;
   if (!info.present) return fprintf(stderr, "skipped: %s\n", info.reason), FMM_TEST_SKIP;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(up_and_down_of_few_and_of_many_columns_give_the_same_bits),
