@@ -179,12 +179,12 @@ INLINE void NAME(row_inverse)(const REAL *cosine, const REAL *sine, const REAL *
   if (count % 2) NAME(add_or_begin)(point + 8 * (count / 2), re, begin);
 }
 
-/* So many reals, so many ahead of a value, into the second-level cache: what comes next is more than the first holds. Beyond the array for the last ones. */
+/* So many reals, so many ahead of a value, as near as the caches can. Beyond the array for the last ones. */
 INLINE void NAME(prefetch)(const REAL *value, int64_t ahead, int64_t reals, int write) {
   const uintptr_t from = (uintptr_t)value + (uintptr_t)ahead * REAL_BYTES;
   for (int64_t byte = 0; byte < reals * REAL_BYTES; byte += 64)
-    if (write) __builtin_prefetch((const void *)(from + (uintptr_t)byte), 1, 2);
-    else __builtin_prefetch((const void *)(from + (uintptr_t)byte), 0, 2);
+    if (write) __builtin_prefetch((const void *)(from + (uintptr_t)byte), 1, 3);
+    else __builtin_prefetch((const void *)(from + (uintptr_t)byte), 0, 3);
 }
 
 /* The same frequency of the next group: neighbours in memory are a whole transform apart in time, and each is a miss of all caches. */

@@ -239,10 +239,11 @@ static void multiply_frequency(const task *t, int kz, int64_t f) {
   w->kernels->product(&product);
 }
 
-/* Transforms that a thread takes at once: eight, fewer where they would not go round. */
+/* Transforms that a thread takes at once, fewer where they would not go round: each asks for what the next one reads, which for the first nobody did. */
 static int chunk_of(int64_t n, int threads) {
+  enum { MOST = 32 };
   const int64_t share = n / (4 * threads);
-  return share > 8 ? 8 : share < 1 ? 1 : (int)share;
+  return share > MOST ? MOST : share < 1 ? 1 : (int)share;
 }
 
 /* Where the slab's first rows are not asked for, their lanes hold what was there: numbers that nobody reads, but not any bits. */
