@@ -75,7 +75,7 @@ fmm_status fmm_machine_check(const fmm_machine *machine);
  * FINGERPRINT-SMS.json in the same two places, goes before those of the whole. */
 fmm_status fmm_profile_find(const char *explicit_path, const char *fingerprint, int gpu_sms, char path[512], int *found);
 fmm_status fmm_profile_user_path(const char *fingerprint, int gpu_sms, char path[512]);
-/* Conservative made-up rates for `cores` cores and no GPU, effort "nominal": used where no profile is and calibration is not wanted. */
+/* Made-up rates for `cores` usual cores and no GPU, effort "nominal": used where no profile is and calibration is not wanted. Their ratios, by which trees are chosen, are rounded from measured ones. */
 void fmm_machine_nominal(int cores, fmm_machine *machine);
 
 /* The same machine with `units` of the device's cores or multiprocessors (no more than there are): compute, bandwidth and overheads in proportion

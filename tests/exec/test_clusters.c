@@ -104,7 +104,7 @@ static void what_a_cluster_s_plan_chooses_is_in_the_plan_id(void **state) {
   double before = root_scale_of_the_cluster(&machine, id[0]);
   assert_true(root_scale_of_the_cluster(&machine, id[1]) == before);
   assert_string_equal(id[0], id[1]);
-  for (int p = 0; p < FMM_N_PRECISIONS; p++) machine.device[FMM_DEVICE_CPU].pair_flops_per_s[p].value *= 30;
+  for (int p = 0; p < FMM_N_PRECISIONS; p++) machine.device[FMM_DEVICE_CPU].pair_flops_per_s[p].value /= 30;
   assert_true(root_scale_of_the_cluster(&machine, id[2]) != before);
   assert_string_not_equal(id[0], id[2]);
 }
