@@ -97,6 +97,7 @@ checks=() # only=NAME CASE: racecheck looks at those kernels alone whose names m
 while read -r case; do checks+=("$case"); done <<'CASES'
 n=2000 leaf=30 order=4 dist=ellipsoid gradient=1 pinned=1
 only=by_|merge|split|invert n=9000 leaf=1 order=7 gradient=1 precision=mixed densities=signed
+only=by_ n=120000 leaf=40 order=6 dist=plummer
 n=2000 leaf=30 order=4 dist=ellipsoid precision=single gradient=1
 n=2000 leaf=30 order=6 dist=ellipsoid precision=mixed densities=signed
 n=4000 leaf=120 root=1.1 order=5 precision=mixed
