@@ -242,7 +242,7 @@ static void multiply_frequency(const task *t, int kz, int64_t f) {
 /* Transforms that a thread takes at once, fewer where they would not go round: each asks for what the next one reads, which for the first nobody did. */
 static int chunk_of(int64_t n, int threads) {
   enum { MOST = 32 };
-  const int64_t share = n / (4 * threads);
+  const int64_t share = n / (8 * threads); /* eight turns each, so that nobody waits long for the last */
   return share > MOST ? MOST : share < 1 ? 1 : (int)share;
 }
 
