@@ -34,9 +34,11 @@ static fmm_status move(fmm_plan *plan, fmm_point_rows *points, double begin) {
   if (!plan->setup) return fmm_plan_replace_points(plan, points, begin);
   plan->keeps = choice_serves(plan, points->n_sources, points->targets ? points->n_targets : points->n_sources);
   fmm_memory_hold();
+  plan->spare = plan->setup->pool, plan->setup->pool = (fmm_operator_pool){NULL};
   fmm_setup_destroy(&plan->setup);
   fmm_trace_clear(&plan->trace);
   const fmm_status status = fmm_plan_replace_points(plan, points, begin);
+  fmm_operator_pool_destroy(&plan->spare);
   fmm_memory_release();
   plan->keeps = 0;
   return status;

@@ -193,10 +193,11 @@ static void price_for_threads(fmm_setup *s, const fmm_plan *plan) {
   fmm_makespan_of(&s->costs, &s->assignment, &s->makespan);
 }
 
-/* Those of the outermost plan's clusters are one pool. */
+/* Those of the outermost plan's clusters are one pool; the outermost plan's own serve again where it has points, or had them before these moved. */
 static fmm_status take_operators(fmm_setup *s, const fmm_plan *plan, int order) {
   fmm_operator_case what = {.pair = plan->pair, .params = s->params, .order = order, .root_half_width = s->tree.root_side / 2, .n_levels = s->tree.n_levels};
-  return fmm_operator_pool_take(plan->pool ? plan->pool : &s->pool, &what, plan->threads, &s->operators, &s->operator_bytes);
+  const fmm_operator_pool *before = plan->pool ? NULL : plan->setup ? &plan->setup->pool : &plan->spare;
+  return fmm_operator_pool_take(plan->pool ? plan->pool : &s->pool, before, &what, plan->threads, &s->operators, &s->operator_bytes);
 }
 
 /* The GPU's part. When it does not fit or the device fails, `auto` takes the CPU; a named schedule is an error. */

@@ -124,6 +124,38 @@ static void points_that_move_onto_a_lattice_take_its_order(void **state) {
   fmm_plan_destroy(&fresh);
 }
 
+/* Operators are of the order, not of the points: as long as it stays they are those of before, told in full by every plan; of another order others, and nothing is left in the end. */
+static void operators_serve_the_points_that_follow(void **state) {
+  const size_t before = fmm_memory_now();
+  fmm_options o = defaults(1e-6);
+  fmm_plan *plan = NULL, *fresh = NULL;
+  o.leaf_size = 50, o.root_scale = 1, o.order = 6;
+  assert_ok(fmm_plan_create(&plan, &o));
+  assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+  const fmm_operators *first = plan->setup->operators;
+  assert_non_null(first);
+  for (int k = 0; k < 4; k++) {
+    move(0);
+    moved[5] += 1e-3 * k;
+    assert_ok((k % 2 ? fmm_plan_set_points : fmm_plan_move_points)(plan, N, moved, NULL, 0, NULL));
+    assert_ptr_equal(plan->setup->operators, first);
+    assert_null(plan->spare.first);
+  }
+  assert_ok(fmm_plan_create(&fresh, &o));
+  assert_ok(fmm_plan_set_points(fresh, N, moved, NULL, 0, NULL));
+  assert_int_equal(info_of(plan).host_bytes, info_of(fresh).host_bytes);
+  fmm_plan_destroy(&fresh);
+  fmm_memory_fail_at(3);
+  assert_int_equal(fmm_plan_set_points(plan, N, points, NULL, 0, NULL), FMM_ERR_MEMORY);
+  fmm_memory_fail_at(0);
+  assert_ptr_equal(plan->setup->operators, first);
+  plan->options.order = 5;
+  assert_ok(fmm_plan_move_points(plan, N, points, NULL, 0, NULL));
+  assert_int_equal(plan->setup->operators->order, 5);
+  fmm_plan_destroy(&plan);
+  assert_int_equal(fmm_memory_now(), before);
+}
+
 static void nothing_is_kept_that_the_options_name(void **state) {
   fmm_options o = defaults(1e-6);
   fmm_plan *plan = NULL;
@@ -207,7 +239,7 @@ int main(void) {
   setenv("FMM_PROFILE", "", 1), setenv("XDG_STATE_HOME", "/nonexistent", 1); /* nominal rates, by which these points have trees of several leaves */
   assert_ok(fmm_generate_points("uniform", N, 3, points, 2));
   const struct CMUnitTest tests[] = {cmocka_unit_test(moved_points_keep_leaf_size_and_root_scale), cmocka_unit_test(points_of_another_kind_are_served_anew_in_the_next_step),
-                                     cmocka_unit_test(a_choice_for_others_is_not_kept), cmocka_unit_test(points_that_move_onto_a_lattice_take_its_order), cmocka_unit_test(nothing_is_kept_that_the_options_name), cmocka_unit_test(adapting_spoils_no_comparison),
+                                     cmocka_unit_test(a_choice_for_others_is_not_kept), cmocka_unit_test(points_that_move_onto_a_lattice_take_its_order), cmocka_unit_test(operators_serve_the_points_that_follow), cmocka_unit_test(nothing_is_kept_that_the_options_name), cmocka_unit_test(adapting_spoils_no_comparison),
                                      cmocka_unit_test(what_is_refused_moves_nothing), cmocka_unit_test(a_failing_move_leaves_a_plan_without_points)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
