@@ -17,11 +17,10 @@ static shared *find(const fmm_operator_pool *pool, const fmm_operator_case *what
   return p ? p->of : NULL;
 }
 
-static void release(shared **s) {
-  if (*s && --(*s)->pools == 0) {
-    fmm_operators_destroy(&(*s)->operators);
-    FMM_FREE(s);
-  }
+static void release(shared *s) {
+  if (--s->pools) return;
+  fmm_operators_destroy(&s->operators);
+  FMM_FREE(&s);
 }
 
 static fmm_status make(const fmm_operator_case *what, int threads, shared **made) {
@@ -58,7 +57,7 @@ void fmm_operator_pool_destroy(fmm_operator_pool *pool) {
   while (pool->first) {
     pooled *p = pool->first;
     pool->first = p->next;
-    release(&p->of);
+    release(p->of);
     FMM_FREE(&p);
   }
 }
