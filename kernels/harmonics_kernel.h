@@ -4,6 +4,7 @@
 #include <stdalign.h>
 #include <string.h>
 
+#include "kernels/ask_ahead.h"
 #include "kernels/harmonics.h"
 #include "kernels/pair/pair_block.h"
 #include "kernels/pair/vector.h"
@@ -174,10 +175,20 @@ VECTOR_FUNCTION void take_lanes(const fmm_vector *sum, int n, double *to) {
   for (int lane = 0; lane < n; lane++) to[lane] = (double)all[lane];
 }
 
+/* In double whatever v is in, which has whole vectors: lane by lane, then by halves. */
+static double sum_of(int n_vectors, const fmm_scalar *v) {
+  double sum[LANES] = {0};
+  for (int i = 0; i < n_vectors; i++)
+    for (int lane = 0; lane < LANES; lane++) sum[lane] += (double)v[i * LANES + lane];
+  for (int half = LANES / 2; half; half /= 2)
+    for (int lane = 0; lane < half; lane++) sum[lane] += sum[lane + half];
+  return sum[0];
+}
+
 /* Of the points that are staged, with their densities times 1 / unit in c. */
 static void add_staged(const fmm_harmonics *h, const fmm_harmonic_box *box, staged *p, double unit, double *moment) {
   fmm_vector sum[2 * (FMM_MOST_DEGREE + 1) + 2 * LANES]; /* of an order, behind those of the ones before that do not fill all lanes */
-  double all[FMM_MOST_HARMONICS], total = 0; /* total: of degree 0, most of a far field, in double whatever the others are in */
+  double all[FMM_MOST_HARMONICS], total; /* total: of degree 0, most of a far field, in double whatever the others are in */
   int held = 0;
   double *to = all;
   end_staging(box, p);
@@ -186,7 +197,7 @@ static void add_staged(const fmm_harmonics *h, const fmm_harmonic_box *box, stag
     store(p->s + i, vector_constant(0));
     if (box->outside) store(p->c + i, load(p->c + i) * load(p->root + i));
   }
-  for (int i = 0; i < p->n; i++) total += (double)p->c[i];
+  total = sum_of(p->n_vectors, p->c);
   const unsigned mode = flush_subnormals();
   for (int m = 0, k = 0; m <= h->degree; k += h->degree + 1 - m, m++) {
     int first = 0;
@@ -202,11 +213,17 @@ static void add_staged(const fmm_harmonics *h, const fmm_harmonic_box *box, stag
   p->n = 0;
 }
 
+FMM_ASKS void ask_for_points(const fmm_harmonic_points *p) {
+  for (int a = 0; a < 3; a++) fmm_ask_for(p->at[a], p->n);
+  fmm_ask_for(p->density, p->n);
+}
+
 static void moments(const fmm_harmonics *h, const fmm_harmonic_box *box, int64_t n_ranges, const fmm_harmonic_points *ranges, double *moment) {
   const double factor = density_factor(n_ranges, ranges), unit = 1 / factor;
   staged p;
   p.n = 0;
-  for (int64_t r = 0; r < n_ranges; r++)
+  for (int64_t r = 0; r < n_ranges; r++) {
+    if (r + 1 < n_ranges) ask_for_points(&ranges[r + 1]);
     for (int64_t begin = 0; begin < ranges[r].n;) {
       const int n = ranges[r].n - begin < BLOCK - p.n ? (int)(ranges[r].n - begin) : BLOCK - p.n;
       shift(n, ranges[r].density + begin, 0, factor, p.c + p.n);
@@ -214,6 +231,7 @@ static void moments(const fmm_harmonics *h, const fmm_harmonic_box *box, int64_t
       begin += n;
       if (p.n == BLOCK) add_staged(h, box, &p, unit, moment);
     }
+  }
   if (p.n) add_staged(h, box, &p, unit, moment);
 }
 

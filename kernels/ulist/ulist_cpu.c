@@ -9,6 +9,8 @@
 #include <omp.h>
 #include <string.h>
 
+#include "kernels/ask_ahead.h"
+#include "kernels/pair/pair_block.h"
 #include "kernels/pair/pair_sums.h"
 #include "kernels/phase.h"
 #include "kernels/ulist/ulist_groups.h"
@@ -74,21 +76,21 @@ static int32_t mate_of(const work *w, int64_t entry) {
   return mate >= w->row_begin && mate < w->row_end ? mate : -1;
 }
 
-static int64_t first_point(const work *w, int32_t row) { return w->state->tree->source_begin[w->state->lists->u.row[row]]; }
+static int64_t first_point(const work *w, int32_t row) { return w->own->leaf[row].x - w->state->tree->sources.x; }
 
-/* A row of the group, its sums in place. */
-static fmm_pair_side side_of_row(const work *w, int32_t row) {
-  int64_t begin = first_point(w, row);
-  return (fmm_pair_side){.points = &w->own->leaf[row], .n = w->own->leaf[row].n, .value = w->state->potential + begin,
-                         .value_stride = w->state->tree->targets.n, .at = begin - first_point(w, w->groups->begin[w->group])};
+/* A row of the group, its sums in place. Sides are written where they are kept: of one that was put together elsewhere whole vectors are copied that have just been written in parts, for which processors wait. */
+static inline __attribute__((always_inline)) void set_side_of_row(const work *w, int32_t row, fmm_pair_side *side) {
+  const int64_t begin = first_point(w, row);
+  side->points = &w->own->leaf[row], side->begin = 0, side->n = w->own->leaf[row].n;
+  side->value = w->state->potential + begin, side->value_stride = w->state->tree->targets.n;
+  side->at = begin - first_point(w, w->groups->begin[w->group]);
 }
 
 /* The points of an entry with its mate's sums: in place within the group, else in the halo. */
-static fmm_pair_side mates_side(const work *w, int64_t entry) {
+static inline __attribute__((always_inline)) void set_mates_side(const work *w, int64_t entry, fmm_pair_side *side) {
   const int32_t mate = w->groups->mate[entry], place = w->groups->place[entry];
-  if (place < 0) return side_of_row(w, mate);
-  return (fmm_pair_side){.points = &w->own->leaf[mate], .n = w->own->leaf[mate].n, .value = halo_of(w->own, w->group) + place,
-                         .value_stride = halo_points(w->groups, w->group), .at = w->group_points + place};
+  set_side_of_row(w, mate, side);
+  if (place >= 0) side->value = halo_of(w->own, w->group) + place, side->value_stride = halo_points(w->groups, w->group), side->at = w->group_points + place;
 }
 
 static void sum_one_sided(const work *w, int32_t row) {
@@ -115,29 +117,55 @@ static void sum_one_sided(const work *w, int32_t row) {
 /* A row with itself, where its list says so (a cluster's inside is summed elsewhere), and in both directions with those of its mates that come behind it. */
 static void sum_both_sided(const work *w, int32_t row) {
   const fmm_rows *u = &w->state->lists->u;
-  const fmm_pair_side own = side_of_row(w, row);
-  fmm_pair_side other[MAX_MATES];
+  fmm_pair_side own, other[MAX_MATES];
   int n = 0;
+  set_side_of_row(w, row, &own);
   for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
     if (u->entry[e] == u->row[row]) fmm_pair_sum_add_own(&w->sum, &w->store, &own);
     if (mate_of(w, e) <= row) continue; /* none, or done by the other */
     if (n == MAX_MATES) fmm_pair_sum_add_both(&w->sum, &w->store, &own, n, other), n = 0;
-    other[n++] = mates_side(w, e);
+    set_mates_side(w, e, &other[n++]);
   }
   fmm_pair_sum_add_both(&w->sum, &w->store, &own, n, other);
 }
 
-/* What is summed from a store, of the group's rows and of its halo's, which lie in the order in which the rows reach them. */
+/* Leaves come to the store from all over the points. While one is put there, the points of some behind it are on their way from memory, and the records of some behind these. */
+enum { RECORDS_AHEAD = 8, POINTS_AHEAD = 4, ON_THEIR_WAY = 16 };
+_Static_assert(RECORDS_AHEAD > POINTS_AHEAD && RECORDS_AHEAD < ON_THEIR_WAY, "none is put before its points are asked for, nor lost before it is put");
+typedef struct way { int64_t n, at[ON_THEIR_WAY]; int32_t row[ON_THEIR_WAY]; } way;
+
+FMM_ASKS void ask_for_points(const work *w, const fmm_pair_points *p) {
+  fmm_ask_for(p->x, p->n), fmm_ask_for(p->y, p->n), fmm_ask_for(p->z, p->n);
+  for (int k = 0; k < w->sum.pair->info->components; k++) fmm_ask_for(p->density + k * p->component_stride, p->n);
+}
+
+/* The step-th leaf has come; there may be none any more. */
+static void advance(const work *w, const way *on, int64_t step) {
+  const int64_t asked = step - (RECORDS_AHEAD - POINTS_AHEAD), put = step - RECORDS_AHEAD;
+  if (asked >= 0 && asked < on->n) ask_for_points(w, &w->own->leaf[on->row[asked % ON_THEIR_WAY]]);
+  if (put >= 0 && put < on->n) fmm_pair_store_put(&w->sum, &w->store, &w->own->leaf[on->row[put % ON_THEIR_WAY]], on->at[put % ON_THEIR_WAY]);
+}
+
+static void send(const work *w, way *on, int32_t row, int64_t at) {
+  fmm_ask_for((const double *)&w->own->leaf[row], sizeof *w->own->leaf / sizeof(double));
+  on->row[on->n % ON_THEIR_WAY] = row, on->at[on->n % ON_THEIR_WAY] = at;
+  advance(w, on, on->n++);
+}
+
+/* What is summed from a store: the group's rows and its halo's. The rows' sums come too. */
 static void fill_store(const work *w) {
-  const fmm_rows *u = &w->state->lists->u;
-  int64_t next = 0;
-  for (int32_t row = w->begin; row < w->end; row++) fmm_pair_store_put(&w->sum, &w->store, &w->own->leaf[row], side_of_row(w, row).at);
-  for (int64_t e = u->offset[w->groups->begin[w->group]]; e < u->offset[w->groups->begin[w->group + 1]]; e++) {
-    if (w->groups->place[e] != next) continue;
-    const fmm_pair_points *leaf = &w->own->leaf[w->groups->mate[e]];
-    if (w->groups->mate[e] < w->row_end) fmm_pair_store_put(&w->sum, &w->store, leaf, w->group_points + next);
-    next += leaf->n;
+  const fmm_ulist_groups *groups = w->groups;
+  way on = {.n = 0};
+  int64_t next = w->group_points;
+  for (int32_t row = w->begin; row < w->end; row++) {
+    fmm_pair_side own;
+    set_side_of_row(w, row, &own);
+    for (int v = 0; v < w->own->n_values; v++) fmm_ask_for(own.value + v * own.value_stride, own.n);
+    send(w, &on, row, own.at);
   }
+  for (int64_t k = groups->halo_row_begin[w->group]; k < groups->halo_row_begin[w->group + 1]; next += w->own->leaf[groups->halo_row[k++]].n)
+    if (groups->halo_row[k] < w->row_end) send(w, &on, groups->halo_row[k], next);
+  for (int64_t step = on.n; step < on.n + RECORDS_AHEAD; step++) advance(w, &on, step);
 }
 
 /* Points of a group's rows. */
@@ -160,20 +188,23 @@ static void sum_group(work w, int32_t group) {
   }
 }
 
-/* Adds what the halos of the groups that were summed hold for a row. */
+/* Where a part of a group's halo is, or NULL where the group was not summed. */
+static const double *part_in_halo(const work *w, fmm_ulist_part part, int value) {
+  return w->groups->begin[part.group + 1] <= w->row_begin ? NULL : halo_of(w->own, part.group) + value * halo_points(w->groups, part.group) + part.place;
+}
+
+/* Adds what the halos of the groups that were summed hold for a row, and asks for what they hold for the next. */
 static void add_halos(const work *w, int32_t row) {
   const fmm_tree *tree = w->state->tree;
   const fmm_ulist_groups *groups = w->groups;
-  int64_t begin = tree->target_begin[w->state->lists->u.row[row]], n = tree->target_end[w->state->lists->u.row[row]] - begin;
-  for (int64_t k = groups->part_offset[row]; k < groups->part_offset[row + 1]; k++) {
-    const fmm_ulist_part part = groups->part[k];
-    if (groups->begin[part.group + 1] <= w->row_begin) continue;
-    for (int v = 0; v < w->own->n_values; v++) {
-      const double *from = halo_of(w->own, part.group) + v * halo_points(groups, part.group) + part.place;
-      double *to = w->state->potential + v * tree->targets.n + begin;
-      for (int64_t i = 0; i < n; i++) to[i] += from[i];
-    }
-  }
+  const int64_t begin = first_point(w, row), n = w->own->leaf[row].n;
+  if (row + 1 < w->row_end)
+    for (int64_t k = groups->part_offset[row + 1]; k < groups->part_offset[row + 2]; k++)
+      for (int v = 0; v < w->own->n_values; v++)
+        if (part_in_halo(w, groups->part[k], v)) fmm_ask_for(part_in_halo(w, groups->part[k], v), w->own->leaf[row + 1].n);
+  for (int64_t k = groups->part_offset[row]; k < groups->part_offset[row + 1]; k++)
+    for (int v = 0; v < w->own->n_values; v++)
+      if (part_in_halo(w, groups->part[k], v)) fmm_pair_arrays()->add(n, 1, part_in_halo(w, groups->part[k], v), w->state->potential + v * tree->targets.n + begin);
 }
 
 static fmm_pair_store store_of_thread(const workspace *own, int components, int thread) {

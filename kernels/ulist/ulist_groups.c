@@ -28,11 +28,11 @@ static void find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int32_
 }
 
 /* Places of the leaves outside that each group reaches, in the order in which it does. seen: n_rows, -1: place of a row in the present halo, as halo_begin +
- * place. Returns how many parts there are, and counts them by row in part_offset[row + 1]. */
+ * place. Returns how many parts there are, and counts them by row in part_offset[row + 1] and by group in halo_row_begin. */
 static int64_t place_halos(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int64_t *seen) {
   int64_t points = 0, parts = 0;
   for (int32_t g = 0; g < groups->n_groups; g++) {
-    groups->halo_begin[g] = points;
+    groups->halo_begin[g] = points, groups->halo_row_begin[g] = parts;
     for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
       int32_t mate = groups->mate[e];
       groups->place[e] = -1;
@@ -44,20 +44,22 @@ static int64_t place_halos(fmm_ulist_groups *groups, const fmm_tree *tree, const
       groups->place[e] = (int32_t)(seen[mate] - groups->halo_begin[g]);
     }
   }
-  groups->halo_begin[groups->n_groups] = points;
+  groups->halo_begin[groups->n_groups] = points, groups->halo_row_begin[groups->n_groups] = parts;
   return parts;
 }
 
-/* Parts by row: part_offset[row + 1] holds their number, then their end. last: n_rows, -1: the last group that was given to a row. */
+/* Parts by row: part_offset[row + 1] holds their number, then their end; rows of each halo. last: n_rows, -1: the last group that was given to a row. */
 static void sort_parts(fmm_ulist_groups *groups, const fmm_rows *u, int64_t *last) {
   for (int32_t row = 0; row < u->n_rows; row++) groups->part_offset[row + 1] += groups->part_offset[row], last[row] = -1;
-  for (int32_t g = groups->n_groups - 1; g >= 0; g--) /* from the back, filling each row's parts from their end */
+  for (int32_t g = groups->n_groups - 1; g >= 0; g--) { /* from the back, filling each row's parts from their end */
+    int32_t *row = groups->halo_row + groups->halo_row_begin[g];
     for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
       int32_t mate = groups->mate[e];
       if (mate < groups->begin[g + 1] || last[mate] == g) continue;
-      last[mate] = g;
+      last[mate] = g, *row++ = mate;
       groups->part[--groups->part_offset[mate + 1]] = (fmm_ulist_part){g, groups->place[e]};
     }
+  }
   for (int32_t row = 0; row < u->n_rows; row++) groups->part_offset[row] = groups->part_offset[row + 1]; /* begins now: one down */
 }
 
@@ -65,12 +67,14 @@ static fmm_status make_halos(fmm_ulist_groups *groups, const fmm_tree *tree, con
   int64_t *seen = NULL;
   fmm_status status = FMM_OK;
   FMM_CHECK(FMM_ALLOCATE(&groups->halo_begin, groups->n_groups + 1, "U list halos"));
+  FMM_CHECK(FMM_ALLOCATE(&groups->halo_row_begin, groups->n_groups + 1, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE_ZERO(&groups->part_offset, (int64_t)u->n_rows + 1, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&groups->place, u->n_entries, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&seen, u->n_rows, "U list halos"));
   for (int32_t row = 0; row < u->n_rows; row++) seen[row] = -1;
   int64_t parts = place_halos(groups, tree, u, seen);
   FMM_CHECK(FMM_ALLOCATE(&groups->part, parts, "U list halos"));
+  FMM_CHECK(FMM_ALLOCATE(&groups->halo_row, parts, "U list halos"));
   sort_parts(groups, u, seen);
   groups->part_offset[u->n_rows] = parts;
 done:
@@ -143,11 +147,13 @@ void fmm_ulist_groups_free(fmm_ulist_groups *groups) {
   FMM_FREE(&groups->mate);
   FMM_FREE(&groups->place);
   FMM_FREE(&groups->halo_begin);
+  FMM_FREE(&groups->halo_row);
+  FMM_FREE(&groups->halo_row_begin);
   FMM_FREE(&groups->part_offset);
   FMM_FREE(&groups->part);
 }
 
 size_t fmm_ulist_groups_bytes(const fmm_ulist_groups *groups) {
   return fmm_memory_bytes(groups->begin) + fmm_memory_bytes(groups->order) + fmm_memory_bytes(groups->mate) + fmm_memory_bytes(groups->place) + fmm_memory_bytes(groups->halo_begin) +
-         fmm_memory_bytes(groups->part_offset) + fmm_memory_bytes(groups->part);
+         fmm_memory_bytes(groups->halo_row) + fmm_memory_bytes(groups->halo_row_begin) + fmm_memory_bytes(groups->part_offset) + fmm_memory_bytes(groups->part);
 }

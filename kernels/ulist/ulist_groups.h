@@ -26,6 +26,8 @@ typedef struct fmm_ulist_groups {
   int32_t *mate;        /* one an entry of lists->u: row of the entry's leaf where that has this row's leaf in its list; else -1 */
   int32_t *place;       /* one an entry: the mate's first point in the halo of this row's group, where it is in a later group */
   int64_t *halo_begin;  /* n_groups + 1: first halo point of each group */
+  int32_t *halo_row;    /* rows of the leaves in the groups' halos, in the order of their places */
+  int64_t *halo_row_begin; /* n_groups + 1: first of those of each group */
   int64_t *part_offset; /* n_rows + 1: parts of a row, by ascending group */
   fmm_ulist_part *part;
 } fmm_ulist_groups;
