@@ -115,6 +115,21 @@ void fmm_machine_nominal(int cores, fmm_machine *machine) {
   *machine = m;
 }
 
+/* What the code takes over a GPU's measured rates, rounded from a calibration of an H200, and beside them: an entry, on as many multiprocessors as that has; a level; an unknown of a level. */
+typedef struct nominal_gpu_constant { double value[FMM_N_PRECISIONS], other[FMM_N_PRECISIONS], entry_s, launch_s, chain_s; } nominal_gpu_constant;
+static const nominal_gpu_constant nominal_gpu_constants[FMM_N_PHASES] = {
+    [FMM_PHASE_UP] = {{1.4, 1.5}, {2.5, 2.3}, 0, 2e-6, 2e-8},        [FMM_PHASE_ULIST] = {{0.9, 0.8}, {0, 0}, 7e-9, 1.3e-5, 0}, [FMM_PHASE_VLIST] = {{0.5, 0.33}, {1.5, 3.2}, 2e-8, 1.4e-5, 6e-8},
+    [FMM_PHASE_WLIST] = {{1, 0.8}, {0, 0}, 0, 7e-6, 3e-8}, [FMM_PHASE_XLIST] = {{1.8, 1.7}, {0, 0}, 0, 7e-6, 5e-9}, [FMM_PHASE_DOWN] = {{1.35, 1.3}, {2, 1.8}, 0, 1e-6, 2e-8}};
+
+void fmm_machine_nominal_gpu_constants(fmm_device_rates *d) {
+  const double units = 132;
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    for (int p = 0; p < FMM_N_PRECISIONS; p++) {
+      const nominal_gpu_constant *c = &nominal_gpu_constants[phase];
+      d->constant[phase][p] = (fmm_constant){.value = c->value[p], .other = c->other[p], .entry_s = c->entry_s * units / d->units, .launch_s = c->launch_s, .chain_s = c->chain_s, .median_error = 1, .p90_error = 1};
+    }
+}
+
 /* ---- a part of it ---- */
 
 static void scale_compute(fmm_device_rates *d, double factor) {

@@ -77,6 +77,8 @@ fmm_status fmm_profile_find(const char *explicit_path, const char *fingerprint, 
 fmm_status fmm_profile_user_path(const char *fingerprint, int gpu_sms, char path[512]);
 /* Made-up rates for `cores` usual cores and no GPU, effort "nominal": used where no profile is and calibration is not wanted. Their ratios, by which trees are chosen, are rounded from measured ones. */
 void fmm_machine_nominal(int cores, fmm_machine *machine);
+/* The like for a GPU that was not calibrated, by its d->units: its rates are measured where they are needed (runtime/node_gpu.c). */
+void fmm_machine_nominal_gpu_constants(fmm_device_rates *d);
 
 /* The same machine with `units` of the device's cores or multiprocessors (no more than there are): compute, bandwidth and overheads in proportion
  * (bandwidth is a lower bound: a part of the units can draw more than its share). Path and fingerprint stay: it is that machine. */

@@ -28,14 +28,16 @@ typedef int32_t int_vector __attribute__((vector_size(VECTOR_BYTES)));
 enum { INTEGERS = VECTOR_BYTES / (int)sizeof(int32_t) };
 
 VECTOR_FUNCTION void place_rows(const fmm_pair_placing *p, int floats, int32_t *out) {
-  const int32_t half = p->shift ? (int32_t)1 << (p->shift - 1) : 0;
+  const int shift = p->shift; /* which what is written cannot change */
+  const int64_t n = p->n;
+  const int32_t half = shift ? (int32_t)1 << (shift - 1) : 0;
   for (int axis = 0; axis < 3; axis++) {
     const int32_t *from = p->in + axis * p->in_stride, offset = p->offset[axis];
     int32_t *to = out + axis * p->out_stride;
-    for (int64_t i = 0; i < p->n; i += INTEGERS) {
+    for (int64_t i = 0; i < n; i += INTEGERS) {
       int_vector v;
       memcpy(&v, from + i, sizeof v);
-      v = ((v + half) >> p->shift) + offset;
+      v = ((v + half) >> shift) + offset;
       if (floats) v = (int_vector)__builtin_convertvector(v, float_vector);
       memcpy(to + i, &v, sizeof v);
     }

@@ -37,6 +37,7 @@ typedef struct work {
   fmm_pair_sum sum;
   fmm_pair_store store;          /* this thread's */
   int both;                      /* pairs of rows of [row_begin, row_end) are summed in both directions */
+  int all_in_both;               /* and there are no others */
   int64_t row_begin, row_end;    /* asked for */
   int32_t group, begin, end;
   int64_t group_points;          /* how many */
@@ -183,7 +184,7 @@ static void sum_group(work w, int32_t group) {
   if (w.both) memset(halo_of(w.own, group), 0, (size_t)(halo_points(w.groups, group) * w.own->n_values) * sizeof(double));
   if (w.both && w.own->single) fill_store(&w);
   for (int32_t row = w.begin; row < w.end; row++) {
-    sum_one_sided(&w, row);
+    if (!w.all_in_both) sum_one_sided(&w, row);
     if (w.both) sum_both_sided(&w, row);
   }
 }
@@ -219,6 +220,7 @@ static fmm_status run(fmm_state *state, int64_t row_begin, int64_t row_end) {
   fmm_pair_sum_prepare(&w.sum, state->pair, state->params, state->n_columns, state->gradient, state->precision[FMM_PHASE_ULIST], fmm_tolerance_of_roots(state));
   fmm_pair_sum_allow_coarse(&w.sum);
   w.both = own->halo && fmm_pair_sum_prefers_both(&w.sum) && (own->single || !w.sum.single_kernels);
+  w.all_in_both = w.both && own->groups.all_have_mates && row_begin == 0 && row_end >= state->lists->u.n_rows;
 #pragma omp parallel num_threads(state->threads) firstprivate(w)
   {
     w.store = store_of_thread(own, state->pair->info->components, omp_get_thread_num());

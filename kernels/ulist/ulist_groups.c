@@ -19,12 +19,15 @@ static int32_t cut_groups(int32_t *begin, const fmm_tree *tree, const fmm_rows *
   return n;
 }
 
-/* Where targets are the sources, two leaves hold one another or neither the other (lists.h). */
-static void find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int32_t *row_of_box, int32_t row) {
+/* Where targets are the sources, two leaves hold one another or neither the other (lists.h). Returns how many entries have none. */
+static int64_t find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int32_t *row_of_box, int32_t row) {
+  int64_t without = 0;
   for (int64_t e = u->offset[row]; e < u->offset[row + 1]; e++) {
     const int32_t other = row_of_box[u->entry[e]];
     groups->mate[e] = other != row ? other : -1;
+    without += other < 0;
   }
+  return without;
 }
 
 /* Places of the leaves outside that each group reaches, in the order in which it does. seen: n_rows, -1: place of a row in the present halo, as halo_begin +
@@ -119,6 +122,7 @@ static fmm_status order_groups(fmm_ulist_groups *groups, const fmm_tree *tree, c
 
 fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int with_mates, int threads) {
   int32_t *row_of_box = NULL;
+  int64_t without = 0;
   fmm_status status = FMM_OK;
   *groups = (fmm_ulist_groups){.n_groups = 0};
   FMM_CHECK(FMM_ALLOCATE(&groups->begin, u->n_rows + 1, "U list groups"));
@@ -131,8 +135,9 @@ fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tre
   FMM_CHECK(FMM_ALLOCATE(&row_of_box, tree->n_boxes, "rows of boxes"));
   for (int32_t box = 0; box < tree->n_boxes; box++) row_of_box[box] = -1;
   for (int32_t row = 0; row < u->n_rows; row++) row_of_box[u->row[row]] = row;
-#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
-  for (int32_t row = 0; row < u->n_rows; row++) find_mates(groups, u, row_of_box, row);
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads) reduction(+ : without)
+  for (int32_t row = 0; row < u->n_rows; row++) without += find_mates(groups, u, row_of_box, row);
+  groups->all_have_mates = !without;
   FMM_CHECK(make_halos(groups, tree, u));
   FMM_CHECK(order_groups(groups, tree, u, threads));
 done:

@@ -24,6 +24,7 @@ typedef struct fmm_ulist_groups {
   int32_t *begin;       /* n_groups + 1: first row of each */
   int32_t *order;       /* n_groups: by falling work */
   int32_t *mate;        /* one an entry of lists->u: row of the entry's leaf where that has this row's leaf in its list; else -1 */
+  int all_have_mates;   /* nonzero: but for leaves with themselves */
   int32_t *place;       /* one an entry: the mate's first point in the halo of this row's group, where it is in a later group */
   int64_t *halo_begin;  /* n_groups + 1: first halo point of each group */
   int32_t *halo_row;    /* rows of the leaves in the groups' halos, in the order of their places */

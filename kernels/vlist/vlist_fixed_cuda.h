@@ -28,7 +28,8 @@ template <int P, typename C>
 struct fixed_forward : fixed<P, C> {
   using fixed<P, C>::L;
   static constexpr int N = fixed<P, C>::whole_sectors(P <= 8 ? 8 : 4), PARTS = 8 / N, THREADS = fixed<P, C>::threads(N);
-  static constexpr size_t BYTES = fixed<P, C>::COMPLEX * (L + 2 * P * L * N) + fixed<P, C>::REAL * P * P * P * N;
+  static constexpr int PAD = P % 2 ? 0 : N, PLANE = P * P * N + PAD; /* points of a plane x: those that lanes of other lines read at once lie in other banks */
+  static constexpr size_t BYTES = fixed<P, C>::COMPLEX * (L + 2 * P * L * N) + fixed<P, C>::REAL * P * PLANE;
 };
 template <int P, typename C>
 struct fixed_inverse : fixed<P, C> {
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(fixed_forward<P, C>::THREADS) forward_fixed(co
   extern __shared__ __align__(16) double shared[];
   __shared__ double means[MEAN_APART ? THREADS / 32 * N : 1];
   V *w = (V *)shared, *all_lines = w + L; /* two of [x][ky][c], used in turn */
-  real *in = (real *)(all_lines + 2 * P * L * N);    /* [x][y][z][c], zero inside */
+  real *in = (real *)(all_lines + 2 * P * L * N);    /* planes x: [y][z][c], zero inside */
   const int64_t slot = a.first + blockIdx.x / PARTS, pitch = (int64_t)a.columns * a.components * a.slots * 8;
   const int column = blockIdx.y / a.components, component = blockIdx.y % a.components, c = threadIdx.x % N, half = threadIdx.x / 32 % 2, line = (threadIdx.x / 64 * 32 + threadIdx.x % 32) / N;
   const int child = blockIdx.x % PARTS * N + c, box = a.child[slot * 8 + child];
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(fixed_forward<P, C>::THREADS) forward_fixed(co
   for (int i = threadIdx.x; i < P * P * P * N; i += THREADS) { /* i % N is c: THREADS is a multiple of N */
     int s = a.grid_surface[i / N];
     const double v = box >= 0 && s >= 0 ? unit * a.equivalent[((int64_t)box * a.columns + column) * a.n + component * a.n_surface + s] : 0;
-    in[i] = (real)v, sum += v, magnitudes += fabsf((float)v);
+    in[i + i / (P * P * N) * own::PAD] = (real)v, sum += v, magnitudes += fabsf((float)v);
   }
   if (MEAN_APART) sum_like<N>(sum, means);
   const float per_unit = choose_unit<C, THREADS>(a, slot, magnitudes);
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(fixed_forward<P, C>::THREADS) forward_fixed(co
         v[y] = V{0, 0};
 #pragma unroll
         for (int z = 0, j = 0; z < P; z++) {
-          real q = in[((line * P + y) * P + z) * N + c];
+          real q = in[line * own::PLANE + (y * P + z) * N + c];
           v[y].x = fma(q, w[j].x, v[y].x), v[y].y = fma(-q, w[j].y, v[y].y);
           j += kz;
           if (j >= L) j -= L;

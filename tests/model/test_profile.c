@@ -254,6 +254,20 @@ static void nominal_machine_is_valid_and_has_no_gpu(void **state) {
   assert_ok(fmm_profile_save(file, &m));
 }
 
+static void nominal_constants_of_a_gpu_are_valid(void **state) {
+  fmm_machine m = odd_machine(), whole = m;
+  whole.device[FMM_DEVICE_GPU].units = 132, m.device[FMM_DEVICE_GPU].units = 33;
+  fmm_machine_nominal_gpu_constants(&whole.device[FMM_DEVICE_GPU]);
+  fmm_machine_nominal_gpu_constants(&m.device[FMM_DEVICE_GPU]);
+  assert_ok(fmm_machine_check(&m));
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    for (int p = 0; p < FMM_N_PRECISIONS; p++) { /* a quarter of the multiprocessors take four times as long for entries, as long for levels */
+      const fmm_constant *all = &whole.device[FMM_DEVICE_GPU].constant[phase][p], *some = &m.device[FMM_DEVICE_GPU].constant[phase][p];
+      assert_true(some->value > 0 && some->value == all->value && some->launch_s == all->launch_s);
+      assert_true(fabs(some->entry_s - 4 * all->entry_s) <= 1e-12 * some->entry_s);
+    }
+}
+
 static void a_part_of_a_device_has_its_share_of_the_rates(void **state) {
   fmm_machine m = odd_machine(), all = m;
   fmm_machine_use_units(&m, FMM_DEVICE_GPU, 2);
@@ -325,6 +339,7 @@ int main(void) {
                                      cmocka_unit_test(foreign_profile_is_refused),
                                      cmocka_unit_test(profiles_are_sought_by_option_environment_user_system),
                                      cmocka_unit_test(nominal_machine_is_valid_and_has_no_gpu),
+                                     cmocka_unit_test(nominal_constants_of_a_gpu_are_valid),
                                      cmocka_unit_test(a_part_of_a_device_has_its_share_of_the_rates),
                                      cmocka_unit_test(recorded_machines_load),
                                      cmocka_unit_test(every_key_is_in_the_reference),

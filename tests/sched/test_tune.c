@@ -134,6 +134,33 @@ static void trees_by_nominal_rates_are_near_those_of_profiles(void **state) {
   }
 }
 
+/* The same of a GPU by itself, whose rates are measured and whose constants are nominal. */
+static double over_its_own_choice_on_the_gpu(const fmm_machine *m, int order, double n) {
+  fmm_machine nominal = *m;
+  fmm_tuned own, by_nominal, priced;
+  uniform u[3] = {{.n = n, .order = order}, {.n = n, .order = order}, {.n = n, .order = order}};
+  fmm_machine_nominal_gpu_constants(&nominal.device[FMM_DEVICE_GPU]);
+  assert_ok(fmm_tune(m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_GPU, 0, 0, 3, NULL, estimate, &u[0], &own));
+  assert_ok(fmm_tune(&nominal, &fmm_info_laplace, &precisions, FMM_SCHEDULE_GPU, 0, 0, 3, NULL, estimate, &u[1], &by_nominal));
+  assert_ok(fmm_tune(m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_GPU, by_nominal.leaf_size, by_nominal.root_scale, 3, NULL, estimate, &u[2], &priced));
+  return priced.makespan.seconds / own.makespan.seconds - 1;
+}
+
+static void gpu_trees_by_nominal_constants_are_near_those_of_profiles(void **state) {
+  static const char *const machines[] = {"h200-8-by-moments", "h100-8-of-132"};
+  for (int i = 0; i < 2; i++) {
+    const fmm_machine m = recorded_machine(machines[i]);
+    double sum = 0, most = 0;
+    int cases = 0;
+    for (int order = 4; order <= 10; order += 2)
+      for (double n = 2e4; n < 2e7; n *= 1.31) {
+        const double over = over_its_own_choice_on_the_gpu(&m, order, n);
+        sum += over, most = fmax(most, over), cases++;
+      }
+    if (!(most <= 0.02 && sum <= 0.005 * cases)) fail_msg("%s: %g slower on average, %g at most", machines[i], sum / cases, most); /* with twice what rates allow for all 0.36 and 1.7 */
+  }
+}
+
 /* That is behind on the first trees by more than a round of estimates gains, and better by 6 and 8 % on others. */
 static void a_schedule_that_catches_up_is_not_given_up(void **state) {
   static const fmm_tune_effort of_16_cores = {0.0013, 0};
@@ -284,6 +311,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_best_is_close_to_a_scan_of_everything),
                                      cmocka_unit_test(what_is_chosen_is_as_good_as_the_best_schedule_by_name),
                                      cmocka_unit_test(trees_by_nominal_rates_are_near_those_of_profiles),
+                                     cmocka_unit_test(gpu_trees_by_nominal_constants_are_near_those_of_profiles),
                                      cmocka_unit_test(a_schedule_that_catches_up_is_not_given_up),
                                      cmocka_unit_test(a_scale_helps_where_boxes_come_in_factors_of_eight),
                                      cmocka_unit_test(the_best_scale_is_found_where_twice_the_leaf_size_gives_the_same_tree),
