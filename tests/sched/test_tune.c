@@ -147,8 +147,8 @@ static double over_its_own_choice_on_the_gpu(const fmm_machine *m, int order, do
 }
 
 static void gpu_trees_by_nominal_constants_are_near_those_of_profiles(void **state) {
-  static const char *const machines[] = {"h200-8-by-moments", "h100-8-of-132"};
-  for (int i = 0; i < 2; i++) {
+  static const char *const machines[] = {"h100", "h200-8-by-moments", "h100-8-of-132"};
+  for (int i = 0; i < 3; i++) {
     const fmm_machine m = recorded_machine(machines[i]);
     double sum = 0, most = 0;
     int cases = 0;
@@ -157,7 +157,7 @@ static void gpu_trees_by_nominal_constants_are_near_those_of_profiles(void **sta
         const double over = over_its_own_choice_on_the_gpu(&m, order, n);
         sum += over, most = fmax(most, over), cases++;
       }
-    if (!(most <= 0.02 && sum <= 0.005 * cases)) fail_msg("%s: %g slower on average, %g at most", machines[i], sum / cases, most); /* with twice what rates allow for all 0.36 and 1.7 */
+    if (!(most <= 0.02 && sum <= 0.005 * cases)) fail_msg("%s: %g slower on average, %g at most", machines[i], sum / cases, most); /* with twice what rates allow for all 0.31 to 0.37 and 1.7 */
   }
 }
 
