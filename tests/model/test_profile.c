@@ -263,7 +263,7 @@ static void nominal_constants_of_a_gpu_are_valid(void **state) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int p = 0; p < FMM_N_PRECISIONS; p++) { /* a quarter of the multiprocessors take four times as long for entries, as long for levels */
       const fmm_constant *all = &whole.device[FMM_DEVICE_GPU].constant[phase][p], *some = &m.device[FMM_DEVICE_GPU].constant[phase][p];
-      assert_true(some->value > 0 && some->value == all->value && some->launch_s == all->launch_s);
+      assert_true(some->value > 0 && some->value == all->value && some->other == all->other && some->launch_s == all->launch_s && some->chain_s == all->chain_s);
       assert_true(fabs(some->entry_s - 4 * all->entry_s) <= 1e-12 * some->entry_s);
     }
 }
