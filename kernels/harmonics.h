@@ -15,6 +15,7 @@
  * there is none); in blocks' order: place[2k + part]. */
 #ifndef FMM_HARMONICS_H
 #define FMM_HARMONICS_H
+#include "kernels/ask_ahead.h"
 #include <stdint.h>
 #include "kernels/pair/pair_info.h"
 #include "kernels/surface.h"
@@ -72,6 +73,11 @@ static inline void fmm_harmonic_place(const fmm_harmonic_box *box, double x, dou
   at[0] = (x - box->center[0]) * box->per_side, at[1] = (y - box->center[1]) * box->per_side, at[2] = (z - box->center[2]) * box->per_side;
 }
 typedef struct fmm_harmonic_points { int64_t n; const double *at[3], *density; } fmm_harmonic_points; /* at[axis][i] */
+/* Asks for coordinates and, where there are any, densities (ask_ahead.h). */
+FMM_ASKS void fmm_ask_for_points(const fmm_harmonic_points *p) {
+  for (int a = 0; a < 3; a++) fmm_ask_for(p->at[a], p->n);
+  if (p->density) fmm_ask_for(p->density, p->n);
+}
 
 typedef struct fmm_harmonic_kernels {
   /* moment[2 n_pairs] += sums over the points of all ranges of density times harmonics. */

@@ -4,7 +4,6 @@
 #include <stdalign.h>
 #include <string.h>
 
-#include "kernels/ask_ahead.h"
 #include "kernels/harmonics.h"
 #include "kernels/pair/pair_block.h"
 #include "kernels/pair/vector.h"
@@ -213,17 +212,12 @@ static void add_staged(const fmm_harmonics *h, const fmm_harmonic_box *box, stag
   p->n = 0;
 }
 
-FMM_ASKS void ask_for_points(const fmm_harmonic_points *p) {
-  for (int a = 0; a < 3; a++) fmm_ask_for(p->at[a], p->n);
-  fmm_ask_for(p->density, p->n);
-}
-
 static void moments(const fmm_harmonics *h, const fmm_harmonic_box *box, int64_t n_ranges, const fmm_harmonic_points *ranges, double *moment) {
   const double factor = density_factor(n_ranges, ranges), unit = 1 / factor;
   staged p;
   p.n = 0;
   for (int64_t r = 0; r < n_ranges; r++) {
-    if (r + 1 < n_ranges) ask_for_points(&ranges[r + 1]);
+    if (r + 1 < n_ranges) fmm_ask_for_points(&ranges[r + 1]);
     for (int64_t begin = 0; begin < ranges[r].n;) {
       const int n = ranges[r].n - begin < BLOCK - p.n ? (int)(ranges[r].n - begin) : BLOCK - p.n;
       shift(n, ranges[r].density + begin, 0, factor, p.c + p.n);

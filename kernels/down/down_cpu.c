@@ -2,7 +2,6 @@
  * eight children's inherited check potentials (one n x n product for all), added in down_check; then every leaf's check potentials become
  * solid harmonics (kernels/harmonics.h), shell field included, or equivalent densities, in their place, and these potentials and gradients at its targets (L2P), to which, by pair sums, the shell fields are added
  * (kernels/shell_field.h). Boxes that are not leaves have no downward equivalent densities. Blocks of FMM_LANES boxes as in up. Reference: Ying, Biros, Zorin 2004, section 3.2. */
-#include "kernels/ask_ahead.h"
 #include "kernels/level_blocks.h"
 #include "kernels/pair/pair_sums.h"
 
@@ -60,10 +59,10 @@ static double *values_of(const fmm_state *state, const fmm_lane_block *lanes, in
   return state->potential + lanes->column[l] * state->tree->targets.n + state->tree->target_begin[lanes->box[l]];
 }
 
-FMM_ASKS void ask_for_points(const fmm_state *state, const fmm_lane_block *lanes, int l, int n_outputs) {
+FMM_ASKS void ask_for_leaf(const fmm_state *state, const fmm_lane_block *lanes, int l, int n_outputs) {
   if (l >= lanes->n_lanes) return;
   const fmm_harmonic_points p = points_of(state->tree, lanes->box[l]);
-  fmm_ask_for(p.at[0], p.n), fmm_ask_for(p.at[1], p.n), fmm_ask_for(p.at[2], p.n);
+  fmm_ask_for_points(&p);
   for (int o = 0; o < n_outputs; o++) fmm_ask_for(values_of(state, lanes, l) + o * state->n_columns * state->tree->targets.n, p.n);
 }
 
@@ -77,7 +76,7 @@ static void give_values(const fmm_level_worker *t, const fmm_level_operators *se
   double *natural = t->block[8], *regrouped = t->block[9], *coefficients = t->block[10];
   const double half_width = fmm_half_width(tree, level);
   const int n_outputs = state->gradient ? FMM_HARMONIC_OUTPUTS : 1;
-  ask_for_points(state, lanes, 0, n_outputs);
+  ask_for_leaf(state, lanes, 0, n_outputs);
   fmm_lanes_gather(t->k, lanes, o->n, state->n_columns, state->down_check, 1, natural); /* divided by the scale, which what comes of it is multiplied with */
   t->k->regroup(o, natural, regrouped);
   const int whole = fmm_moments_are_whole(o->order);
@@ -90,7 +89,7 @@ static void give_values(const fmm_level_worker *t, const fmm_level_operators *se
   for (int l = 0; l < lanes->n_lanes; l++) {
     const fmm_harmonic_points points = points_of(tree, lanes->box[l]);
     const fmm_harmonic_box frame = fmm_harmonic_box_of(tree, lanes->box[l], 0);
-    ask_for_points(state, lanes, l + 1, n_outputs);
+    ask_for_leaf(state, lanes, l + 1, n_outputs);
     k->values(h, &frame, &points, n_outputs, of_leaf[l], room, values_of(state, lanes, l), state->n_columns * tree->targets.n);
   }
 }

@@ -4,7 +4,6 @@
  * pair sums follow the phase's. Reference: Ying, Biros, Zorin 2004, section 3.2. */
 #include <string.h>
 
-#include "kernels/ask_ahead.h"
 #include "kernels/level_blocks.h"
 #include "kernels/pair/pair_sums.h"
 
@@ -30,12 +29,6 @@ static fmm_harmonic_points points_of(const fmm_state *state, int32_t box, int co
                                .density = state->density + column * tree->sources.n + first};
 }
 
-FMM_ASKS void ask_for_points(const fmm_state *state, const fmm_lane_block *lanes, int l) {
-  if (l >= lanes->n_lanes) return;
-  const fmm_harmonic_points p = points_of(state, lanes->box[l], lanes->column[l]);
-  fmm_ask_for(p.at[0], p.n), fmm_ask_for(p.at[1], p.n), fmm_ask_for(p.at[2], p.n), fmm_ask_for(p.density, p.n);
-}
-
 /* Leaves' moments to equivalent densities. */
 static void take_moments(const fmm_level_worker *t, const fmm_level_operators *set, int level, const fmm_lane_block *lanes) {
   const fmm_state *state = t->state;
@@ -48,7 +41,10 @@ static void take_moments(const fmm_level_worker *t, const fmm_level_operators *s
     const fmm_harmonic_points points = points_of(state, lanes->box[l], lanes->column[l]);
     const fmm_harmonic_box box = fmm_harmonic_box_of(state->tree, lanes->box[l], 0);
     double *to = t->harmonics.values + l * t->harmonics.stride;
-    ask_for_points(state, lanes, l + 1);
+    if (l + 1 < lanes->n_lanes) {
+      const fmm_harmonic_points next = points_of(state, lanes->box[l + 1], lanes->column[l + 1]);
+      fmm_ask_for_points(&next);
+    }
     memset(to, 0, (size_t)(2 * h->n_pairs) * sizeof *to);
     k->moments(h, &box, 1, &points, to);
     moments[l] = to;
