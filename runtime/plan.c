@@ -91,6 +91,12 @@ void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets) {
   if (n_sources + n_targets > BIND_MINIMUM) fmm_binding_begin(plan->binding, !fmm_plan_may_use_gpu(plan));
 }
 
+/* Targets that are the sources, row by row, are as if none were given: points are sorted once, and pairs summed both ways. Others differ within a few rows. */
+static void recognise_sources(fmm_point_rows *p) {
+  if (!p->n_sources || p->n_targets != p->n_sources) return;
+  if (p->targets == p->sources || !memcmp(p->targets, p->sources, 3 * (size_t)p->n_sources * sizeof *p->sources)) p->targets = NULL, p->n_targets = 0;
+}
+
 fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *p) {
   if (p->n_sources && !p->sources) return FMM_FAIL(FMM_ERR_ARGUMENT, "sources is NULL, but n_sources is %lld", (long long)p->n_sources);
   if (p->n_targets && !p->targets) return FMM_FAIL(FMM_ERR_ARGUMENT, "targets is NULL, but n_targets is %lld (0 with NULL: the sources)", (long long)p->n_targets);
@@ -99,6 +105,7 @@ fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *p) {
   FMM_TRY(fmm_call_check_host(plan, "sources", p->sources, 3 * p->n_sources));
   if (plan->pair->info->takes_normals) FMM_TRY(fmm_call_check_host(plan, "normals", p->normals, 3 * p->n_sources));
   FMM_TRY(fmm_call_check_host(plan, "targets", p->targets, 3 * p->n_targets));
+  recognise_sources(p);
   FMM_TRY(fmm_bounds_of(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads));
   return fmm_near_points_check(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets);
 }
