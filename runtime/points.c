@@ -1,4 +1,5 @@
-/* Sorting and merging of one set of points. In the usual case: keys (keys.c), one radix sort, one gather into planes.
+/* Sorting and merging of one set of points. In the usual case: keys (keys.c), one radix sort, one gather into planes. What is sorted are the keys' highest bits with row numbers below them in one word,
+ * which is half of the bytes to move, where no box will be split below the cells that these bits tell; else whole keys beside row numbers.
  * Only where a finest cell is overfull are its rows sorted further, by the bits of x, then y, then z (then the normal): equal ones are
  * coincident. That is again a radix sort, so coincidence of any part of the points costs linear time. */
 #include "points.h"
@@ -21,6 +22,8 @@ typedef struct sorting {
   const double *rows, *normals;
   int64_t n, most_in_cell;
   int threads;
+  uint64_t *words;   /* a key's highest bits above its row; NULL where there are items */
+  int row_bits, dropped; /* bits of a key that words have no room for */
   fmm_sort_item *items, *scratch;
   uint8_t *head;     /* NULL unless a cell is overfull: 1 where a unique point begins */
   int64_t *run;      /* begin, end of the overfull cells */
@@ -29,9 +32,10 @@ typedef struct sorting {
 
 static double scaled(const fmm_frame *f, const double *row, int axis) { return fmm_frame_scaled(f, row[axis], axis); }
 
+enum { a_block = 256 };
+
 /* Each row's key and number, in blocks that stay in cache. */
 static void make_items(void *context, int64_t begin, int64_t end) {
-  enum { a_block = 256 };
   const sorting *s = context;
   uint64_t key[a_block];
   for (int64_t b = begin; b < end; b += a_block) {
@@ -39,6 +43,43 @@ static void make_items(void *context, int64_t begin, int64_t end) {
     fmm_keys_of_rows(key, s->frame, n, s->rows + 3 * b, NULL);
     for (int64_t i = 0; i < n; i++) s->items[b + i] = (fmm_sort_item){key[i], (uint64_t)(b + i)};
   }
+}
+
+/* As many whole levels of a key as there is room for beside the highest row. */
+static void make_words(void *context, int64_t begin, int64_t end) {
+  const sorting *s = context;
+  for (int64_t b = begin; b < end; b += a_block) {
+    const int64_t n = end - b < a_block ? end - b : a_block;
+    fmm_keys_of_rows(s->words + b, s->frame, n, s->rows + 3 * b, NULL);
+    for (int64_t i = b; i < b + n; i++) s->words[i] = s->words[i] >> s->dropped << s->row_bits | (uint64_t)i;
+  }
+}
+
+static uint64_t cell_of(const sorting *s, int64_t i) { return s->words[i] >> s->row_bits; }
+
+/* Whether no cell has more points than a leaf may have. */
+static int words_serve(const sorting *s) {
+  const int64_t q = s->most_in_cell;
+  int64_t overfull = 0;
+#pragma omp parallel for num_threads(s->threads) reduction(+ : overfull) if (s->n > FMM_PARALLEL_MINIMUM)
+  for (int64_t i = 0; i < s->n - q; i++) overfull += cell_of(s, i) == cell_of(s, i + q);
+  return !overfull;
+}
+
+/* Without words where they do not serve. */
+static fmm_status sort_words(sorting *s) {
+  uint64_t *scratch = NULL;
+  fmm_status status;
+  s->row_bits = s->n > 1 ? 64 - __builtin_clzll((uint64_t)s->n - 1) : 1;
+  s->dropped = 3 * FMM_KEY_LEVEL - (64 - s->row_bits) / 3 * 3;
+  FMM_CHECK(FMM_ALLOCATE(&s->words, s->n, "keys to sort"));
+  FMM_CHECK(FMM_ALLOCATE(&scratch, s->n, "scratch of the sort"));
+  fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, make_words, s, s->threads);
+  FMM_CHECK(fmm_sort_keys(s->words, scratch, s->n, s->threads));
+  if (!words_serve(s)) FMM_FREE(&s->words);
+done:
+  FMM_FREE(&scratch);
+  return status;
 }
 
 static fmm_status sort_rows(sorting *s) {
@@ -49,6 +90,7 @@ static fmm_status sort_rows(sorting *s) {
 }
 
 static void free_sorting(sorting *s) {
+  FMM_FREE(&s->words);
   FMM_FREE(&s->items);
   FMM_FREE(&s->scratch);
   FMM_FREE(&s->head);
@@ -100,6 +142,7 @@ static fmm_status group_run(sorting *s, int64_t begin, int64_t end, int threads)
 
 static fmm_status group_coincident(sorting *s) {
   enum { team_run = 1 << 15 };
+  if (s->words) return FMM_OK; /* no cell is overfull */
   FMM_TRY(find_runs(s));
   if (!s->n_runs) return FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&s->head, s->n, "heads of unique points"));
@@ -127,21 +170,28 @@ static fmm_status mark_unique(sorting *s, fmm_points *p) {
   return FMM_OK;
 }
 
+static inline uint64_t row_at(const sorting *s, int64_t i, int in_words) { return in_words ? s->words[i] & (((uint64_t)1 << s->row_bits) - 1) : s->items[i].row; }
+static inline uint64_t key_at(const sorting *s, int64_t i, int in_words) { return in_words ? s->words[i] >> s->row_bits << s->dropped : s->items[i].key; }
+
 /* The usual case, in which every row is a point. What does not change is held by itself: stores of coordinates might else be to it. */
-static void fill_piece(const sorting *s, fmm_points *p, uint64_t *keys, int64_t begin, int64_t end) {
+static inline __attribute__((always_inline)) void fill_rows(const sorting *sort, fmm_points *p, uint64_t *keys, int64_t begin, int64_t end, int in_words) {
   enum { ahead = 32 }; /* rows lie anywhere in memory, one in four over two lines */
-  const fmm_frame f = *s->frame;
-  const double *rows = s->rows;
-  const fmm_sort_item *items = s->items;
+  const sorting s = *sort;
+  const fmm_frame f = *s.frame;
   double *x = p->x, *y = p->y, *z = p->z;
   int64_t *input_row = p->input_row;
   for (int64_t i = begin; i < end; i++) {
-    const fmm_sort_item item = items[i];
-    const double *later = rows + 3 * items[i + ahead < end ? i + ahead : i].row, *r = rows + 3 * item.row;
+    const uint64_t row = row_at(&s, i, in_words), key = key_at(&s, i, in_words);
+    const double *later = s.rows + 3 * row_at(&s, i + ahead < end ? i + ahead : i, in_words), *r = s.rows + 3 * row;
     __builtin_prefetch(later), __builtin_prefetch(later + 2);
     x[i] = fmm_frame_scaled(&f, r[0], 0), y[i] = fmm_frame_scaled(&f, r[1], 1), z[i] = fmm_frame_scaled(&f, r[2], 2);
-    keys[i] = item.key, input_row[i] = (int64_t)item.row;
+    keys[i] = key, input_row[i] = (int64_t)row;
   }
+}
+
+static void fill_piece(const sorting *s, fmm_points *p, uint64_t *keys, int64_t begin, int64_t end) {
+  if (s->words) fill_rows(s, p, keys, begin, end, 1);
+  else fill_rows(s, p, keys, begin, end, 0);
 }
 
 /* Where rows are merged. */
@@ -160,7 +210,7 @@ static void fill_input_rows(const sorting *s, fmm_points *p, int64_t begin, int6
 
 static void fill_normals(const sorting *s, fmm_points *p, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; i++) {
-    const double *normal = s->normals + 3 * s->items[p->first ? p->first[i] : i].row;
+    const double *normal = s->normals + 3 * row_at(s, p->first ? p->first[i] : i, s->words != NULL);
     for (int a = 0; a < 3; a++) p->normal[a][i] = normal[a];
   }
 }
@@ -187,12 +237,13 @@ static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
 }
 
 fmm_status fmm_points_sort(fmm_points *points, uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, const double *normals,
-                           int64_t most_in_cell, int threads) {
+                           int64_t most_in_cell, int alone, int threads) {
   sorting s = {.frame = frame, .rows = rows, .normals = normals, .n = n, .most_in_cell = most_in_cell, .threads = threads};
   fmm_points made = {0};
   fmm_status status;
   *keys = NULL;
-  FMM_CHECK(sort_rows(&s));
+  if (alone) FMM_CHECK(sort_words(&s));
+  if (!s.words) FMM_CHECK(sort_rows(&s));
   FMM_CHECK(group_coincident(&s));
   FMM_CHECK(mark_unique(&s, &made));
   FMM_CHECK(fill_planes(&s, &made, keys));

@@ -11,8 +11,8 @@ static fmm_status sort_sets(fmm_tree *t, const sets *s, uint64_t *keys[2], int t
   fmm_frame_place(&frame, s->bounds, t->root_scale);
   t->scale = frame.scale, t->root_side = frame.side, t->coincident = frame.coincident;
   for (int a = 0; a < 3; a++) t->shift[a] = frame.shift[a], t->root_lo[a] = frame.lo[a];
-  FMM_TRY(fmm_points_sort(&t->sources, &keys[0], &frame, s->n_sources, s->sources, s->normals, t->leaf_size, threads));
-  if (!t->same_points) return fmm_points_sort(&t->targets, &keys[1], &frame, s->n_targets, s->targets, NULL, t->leaf_size, threads);
+  FMM_TRY(fmm_points_sort(&t->sources, &keys[0], &frame, s->n_sources, s->sources, s->normals, t->leaf_size, t->same_points, threads));
+  if (!t->same_points) return fmm_points_sort(&t->targets, &keys[1], &frame, s->n_targets, s->targets, NULL, t->leaf_size, 0, threads);
   t->targets = t->sources;
   return FMM_OK;
 }

@@ -169,6 +169,29 @@ static void trees_of_random_points_are_right(void **state) {
   build_check_free(5000, random_rows(5000, 0, 1e-308), 7);    /* denormal coordinates */
 }
 
+/* Alone they are sorted by as many bits of their keys as there is room for beside row numbers; with targets of their own by all. A group in the last corner, of as many as a leaf may have, one or some more, is in one cell of these
+ * or in several. */
+static void points_alone_have_the_boxes_that_they_have_with_targets(void **state) {
+  enum { N = 5000, Q = 30 };
+  const double widths[] = {1e-3, 3e-5, 2e-5, 1.5e-5, 1.2e-5, 8e-6, 4e-6, 1e-6};
+  for (int k = 0; k < 3 * (int)(sizeof widths / sizeof *widths); k++) {
+    const int group = k % 3 == 2 ? 2 * Q - 8 : Q + k % 3;
+    fmm_tree alone, both;
+    double *rows = random_rows(N, 0.5, 1);
+    for (int i = 0; i < 3 * group; i++) rows[3 * (N / 2) + i] = 1 + widths[k / 3] * random_unit();
+    const fmm_tree_options o = {Q, 1.1};
+    assert_ok(fmm_tree_build(&alone, N, rows, NULL, 0, NULL, &o, 2));
+    assert_ok(fmm_tree_build(&both, N, rows, NULL, N, rows, &o, 2));
+    check_points(&alone, &alone.sources, N, rows);
+    check_boxes(&alone);
+    assert_true(alone.n_boxes == both.n_boxes && alone.n_levels == both.n_levels);
+    assert_memory_equal(alone.key, both.key, (size_t)both.n_boxes * sizeof *both.key);
+    assert_memory_equal(alone.source_end, both.source_end, (size_t)both.n_boxes * sizeof *both.source_end);
+    fmm_tree_free(&alone), fmm_tree_free(&both);
+    free(rows);
+  }
+}
+
 static void collinear_and_coplanar_points_are_right(void **state) {
   double *line = random_rows(3000, 0, 1), *plane = random_rows(3000, 0, 1);
   for (int64_t i = 0; i < 3000; i++) line[3 * i + 1] = 3, line[3 * i + 2] = 2 * line[3 * i], plane[3 * i + 1] = -7;
@@ -391,7 +414,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(middles_of_cells_have_their_keys), cmocka_unit_test(outermost_cells_have_finite_middles), cmocka_unit_test(trees_of_no_and_few_points_are_right),
       cmocka_unit_test(trees_of_random_points_are_right),
-      cmocka_unit_test(collinear_and_coplanar_points_are_right),
+      cmocka_unit_test(points_alone_have_the_boxes_that_they_have_with_targets), cmocka_unit_test(collinear_and_coplanar_points_are_right),
       cmocka_unit_test(sheets_lie_within_their_boxes), cmocka_unit_test(sources_and_targets_apart_share_one_tree),
       cmocka_unit_test(coincident_points_are_merged_where_a_finest_cell_is_overfull),
       cmocka_unit_test(points_below_the_finest_cell_make_clusters_that_a_nested_tree_resolves),
