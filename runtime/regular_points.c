@@ -8,7 +8,7 @@
 #include "generate.h"
 #include "team_loop.h"
 
-enum { SAMPLES = 64 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 12, MORE = 1 << 15, CELLS = 1024 };
+enum { SAMPLES = 64 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 12, MORE = 1 << 15, CELLS = 4096 };
 
 /* Between 0.50 of random points, whose mean over the samples varies by 0.02, and 0.65 of moved lattices, by 0.01. */
 static const double least_ratio = 0.58;
