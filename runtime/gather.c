@@ -60,15 +60,22 @@ double fmm_gather_densities(const fmm_points *p, int n_planes, const double *inp
   return largest;
 }
 
+/* By integers, of which two at once are looked at on any processor: one more in the exponent carries into the sign where a value is not finite. */
+static int any_overflows(double factor, const double *values, int64_t n) {
+  const uint64_t one = (uint64_t)1 << 52;
+  uint64_t carries = 0;
+  for (int64_t i = 0; i < n; i++) carries |= (uint64_t)magnitude(factor * values[i]) + one;
+  return (int)(carries >> 63);
+}
+
 /* First of begin .. end - 1 with a value that is not finite, else end. */
 static int64_t first_overflow(const fmm_delivery *d, int64_t begin, int64_t end) {
   const double factor = d->factor;
   int64_t bad = end;
   for (int k = 0; k < d->n_planes; k++) {
     const double *plane = d->planes[k];
-    int any = 0;
-    for (int64_t i = begin; i < bad; i++) any |= !isfinite(factor * plane[i]);
-    for (int64_t i = begin; any && i < bad; i++)
+    if (!any_overflows(factor, plane + begin, bad - begin)) continue;
+    for (int64_t i = begin; i < bad; i++)
       if (!isfinite(factor * plane[i])) bad = i;
   }
   return bad;
@@ -81,7 +88,9 @@ static inline __attribute__((always_inline)) void scatter_rows(const fmm_points 
   const double factor = d->factor;
   double *restrict output = d->output;
   for (int64_t i = from; i < to; i++) {
-    __builtin_prefetch(&output[row[i + AHEAD < p->n ? i + AHEAD : i] * n], 1);
+    const double *later = &output[row[i + AHEAD < p->n ? i + AHEAD : i] * n];
+    __builtin_prefetch(later, 1);
+    if (n > 1) __builtin_prefetch(later + n - 1, 1); /* one row in four of three values is on two lines */
     for (int k = 0; k < n; k++) output[row[i] * n + k] = factor * d->planes[k][i];
   }
 }
