@@ -108,7 +108,7 @@ void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets);
 void fmm_plan_note_choice(fmm_plan *plan);
 /* plan.c: the plan's own points, if it has any, are given up when those are there. */
 fmm_status fmm_plan_replace_points(fmm_plan *plan, const fmm_point_rows *points, double begin /* of the call, fmm_now_s */);
-/* plan.c: what is wrong with points whose counts are right, or their bounds. */
+/* plan.c: what is wrong with points whose counts are right, or their bounds. Targets that repeat the sources are left out of *points. */
 fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *points);
 /* setup.c */
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, const fmm_point_rows *points);
