@@ -94,7 +94,9 @@ void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets) {
 /* Targets that are the sources, row by row, are as if none were given: points are sorted once, and pairs summed both ways. Others differ within a few rows. */
 static void recognise_sources(fmm_point_rows *p) {
   if (!p->n_sources || p->n_targets != p->n_sources) return;
-  if (p->targets == p->sources || !memcmp(p->targets, p->sources, 3 * (size_t)p->n_sources * sizeof *p->sources)) p->targets = NULL, p->n_targets = 0;
+  for (int64_t i = 0; p->targets != p->sources && i < 3 * p->n_sources; i++)
+    if (p->targets[i] != p->sources[i]) return; /* of zeros the sign is no difference: trees do not keep it */
+  p->targets = NULL, p->n_targets = 0;
 }
 
 fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *p) {
