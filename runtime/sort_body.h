@@ -1,14 +1,14 @@
 /* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; those of more than half of a thread's share are
  * cut again by the team, the rest by single threads, whose larger parts are tasks for who is idle. A digit starts at the highest bit that differs within
  * its bucket, so shared prefixes (clusters, flat data) are skipped. Depth is at most 64 / serial_bits_min, whatever the input.
- * Included once by the source file of each kind of item (sort_items.c, sort_keys.c), which defines ITEM, KEY_OF and the name SORT. */
+ * Included once by the source file of each kind of item (sort_items.c, sort_keys.c), which defines ITEM, KEY_OF, the name SORT and, of how many items or fewer NETWORK(from, to, n) sorts a bucket, NETWORK_MOST: 0, or the same all the time. */
 #include <string.h>
 
 #include "memory.h"
 #include "sort.h"
 #include "team_loop.h"
 
-enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, few = 16, team_minimum = 1 << 13, part_minimum = 1 << 14, task_minimum = 1 << 12, large_minimum = 1 << 15 };
+enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, few = 16, fewer = 8 /* are faster without a network */, team_minimum = 1 << 13, part_minimum = 1 << 14, task_minimum = 1 << 12, large_minimum = 1 << 15 };
 
 static int log2_floor(uint64_t v) { return 63 - __builtin_clzll(v); }
 
@@ -35,9 +35,14 @@ static uint64_t differing_bits(const ITEM *a, int64_t n) {
 
 /* Sorts n items that lie in `from`; they end in `to` when move is set, else in `from`. The other array is scratch. shared: parts may become tasks, which the caller's loop waits for. */
 static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move, int shared) {
-  if (n <= few) {
+  const int most = NETWORK_MOST;
+  if (n <= (most ? fewer : few)) {
     sort_few(from, to, (int)n);
     if (!move) memcpy(from, to, (size_t)n * sizeof *to);
+    return;
+  }
+  if (n <= most) {
+    NETWORK(from, move ? to : from, (int)n);
     return;
   }
   const uint64_t bits = differing_bits(from, n);
@@ -45,7 +50,7 @@ static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move, int shared) {
     if (move) memcpy(to, from, (size_t)n * sizeof *to);
     return;
   }
-  int width = log2_floor((uint64_t)n) - 1;
+  int width = log2_floor((uint64_t)n) - (most ? log2_floor((uint64_t)most) - 2 : 1); /* parts have two to four items, or a quarter to a half of what a network sorts */
   width = width > serial_bits_max ? serial_bits_max : width < serial_bits_min ? serial_bits_min : width;
   int top = log2_floor(bits) + 1, shift = top > width ? top - width : 0;
   uint64_t mask = ((uint64_t)1 << width) - 1;
@@ -76,17 +81,20 @@ typedef struct pass {
 static int64_t part_begin(const pass *p, int64_t t) { return p->n * t / p->parts; }
 
 static void count_parts(void *context, int64_t begin, int64_t end) {
-  const pass *p = context;
+  const pass p = *(const pass *)context; /* held by itself: stores might else be to it */
   for (int64_t t = begin; t < end; t++) {
-    memset(p->count[t], 0, sizeof p->count[t]);
-    for (int64_t i = part_begin(p, t); i < part_begin(p, t + 1); i++) p->count[t][KEY_OF(p->items[i]) >> p->shift & (team_digits - 1)]++;
+    int64_t *count = p.count[t];
+    memset(count, 0, team_digits * sizeof *count);
+    for (int64_t i = part_begin(&p, t), after = part_begin(&p, t + 1); i < after; i++) count[KEY_OF(p.items[i]) >> p.shift & (team_digits - 1)]++;
   }
 }
 
 static void move_parts(void *context, int64_t begin, int64_t end) {
-  const pass *p = context;
-  for (int64_t t = begin; t < end; t++)
-    for (int64_t i = part_begin(p, t); i < part_begin(p, t + 1); i++) p->scratch[p->count[t][KEY_OF(p->items[i]) >> p->shift & (team_digits - 1)]++] = p->items[i];
+  const pass p = *(const pass *)context; /* as above */
+  for (int64_t t = begin; t < end; t++) {
+    int64_t *place = p.count[t];
+    for (int64_t i = part_begin(&p, t), after = part_begin(&p, t + 1); i < after; i++) p.scratch[place[KEY_OF(p.items[i]) >> p.shift & (team_digits - 1)]++] = p.items[i];
+  }
 }
 
 /* Of each digit the part's first place, instead of its number. */

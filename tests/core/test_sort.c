@@ -1,0 +1,141 @@
+/* Sorts against the C library's: networks of every size, keys and items of every kind of input, with the vectors of every processor. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/simd.h"
+#include "runtime/memory.h"
+#include "runtime/sort.h"
+#include "runtime/sort_network.h"
+#include "tests/random.h"
+#include "tests/test.h"
+
+static uint64_t random_bits(int n) { return n ? (uint64_t)(uniform() * 0x1p53) << 11 >> (64 - n) | (n > 53 ? (uint64_t)(uniform() * 0x1p11) : 0) : 0; }
+
+static int compare_keys(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* By key, then as they were. */
+static int compare_items(const void *a, const void *b) {
+  const fmm_sort_item *x = a, *y = b;
+  return x->key != y->key ? compare_keys(&x->key, &y->key) : compare_keys(&x->row, &y->row);
+}
+
+/* Zeros and ones tell whether a network sorts at all (Knuth, vol. 3, 5.3.4); others whether it keeps what it sorts. The greatest key fills up rows. */
+static uint64_t a_key(int kind) {
+  switch (kind) {
+    case 0: return random_bits(1);
+    case 1: return uniform() < 0.1;
+    case 2: return uniform() < 0.9 ? UINT64_MAX : UINT64_MAX - 1;
+    case 3: return random_bits(3) << 61;
+    default: return random_bits(64);
+  }
+}
+
+enum { KINDS = 5, MOST = 128, GUARD = 16 };
+
+static void networks_sort(void **state) {
+  (void)state;
+  int most_of_all = 0;
+  for (int simd = 0; simd < FMM_N_SIMD; simd++) {
+    fmm_simd_cap((fmm_simd)simd);
+    const int most = fmm_sort_network_most();
+    assert_true(most <= MOST);
+    if (most > most_of_all) most_of_all = most;
+    for (int n = 1; n <= most; n++)
+      for (int trial = 0; trial < 40 * KINDS; trial++) {
+        uint64_t to[MOST + GUARD], sorted[MOST];
+        uint64_t *from = malloc((size_t)n * sizeof *from); /* what is read past its end is seen by the address sanitiser */
+        assert_non_null(from);
+        for (int i = 0; i < n; i++) from[i] = sorted[i] = a_key(trial % KINDS);
+        memset(to, 0x5a, sizeof to);
+        qsort(sorted, (size_t)n, sizeof *sorted, compare_keys);
+        fmm_sort_network(from, to, n);
+        assert_memory_equal(to, sorted, (size_t)n * sizeof *sorted);
+        for (int i = n; i < n + GUARD; i++) assert_true(to[i] == 0x5a5a5a5a5a5a5a5au);
+        fmm_sort_network(from, from, n);
+        assert_memory_equal(from, sorted, (size_t)n * sizeof *sorted);
+        free(from);
+      }
+  }
+  fmm_simd_cap(FMM_SIMD_AVX512);
+  if (!most_of_all) skip();
+}
+
+/* Columns of 16 rows at most: one column of all zeros and ones at once, the others ones, so that the merges have nothing to mend. */
+static void columns_of_all_zeros_and_ones_are_sorted(void **state) {
+  (void)state;
+  for (int simd = FMM_SIMD_AVX2; simd < FMM_N_SIMD; simd++) {
+    fmm_simd_cap((fmm_simd)simd);
+    const int n = fmm_sort_network_most(), lanes = n / 16;
+    for (unsigned bits = 0; n && bits < 1u << 16; bits++) {
+      uint64_t keys[MOST];
+      int ones = 0;
+      for (int i = 0; i < n; i++) keys[i] = 1;
+      for (int row = 0; row < 16; row++) keys[row * lanes + bits % (unsigned)lanes] = bits >> row & 1;
+      for (int i = 0; i < n; i++) ones += keys[i] == 1;
+      fmm_sort_network(keys, keys, n);
+      for (int i = 0; i < n; i++) assert_true(keys[i] == (uint64_t)(i >= n - ones));
+    }
+  }
+  fmm_simd_cap(FMM_SIMD_AVX512);
+}
+
+typedef enum shape { UNIFORM, HIGH_BITS, LOW_BITS, FEW, EQUAL, CLUSTERS, ASCENDING, N_SHAPES } shape;
+
+static uint64_t shaped_key(shape s, int64_t i) {
+  switch (s) {
+    case HIGH_BITS: return random_bits(13) << 51;
+    case LOW_BITS: return random_bits(20);
+    case FEW: return random_bits(2) * 0x123456789abcdefu;
+    case EQUAL: return 42;
+    case CLUSTERS: return uniform() < 0.3 ? random_bits(64) : (uint64_t)0xfedcba98 << 32 | random_bits(12);
+    case ASCENDING: return (uint64_t)i << 7;
+    default: return random_bits(64);
+  }
+}
+
+static void sorts_agree_with_the_library(void **state) {
+  (void)state;
+  const int64_t sizes[] = {0, 1, 2, 3, 8, 9, 16, 17, 64, 65, 128, 129, 1000, 8191, 8192, 30000, 200000};
+  for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+    for (int s = 0; s < N_SHAPES; s++) {
+      const int64_t n = sizes[k];
+      uint64_t *keys, *sorted, *scratch;
+      fmm_sort_item *given, *items, *sorted_items, *scratch_items;
+      assert_ok(FMM_ALLOCATE(&keys, n, "keys"));
+      assert_ok(FMM_ALLOCATE(&sorted, n, "keys"));
+      assert_ok(FMM_ALLOCATE(&scratch, n, "keys"));
+      assert_ok(FMM_ALLOCATE(&given, n, "items"));
+      assert_ok(FMM_ALLOCATE(&items, n, "items"));
+      assert_ok(FMM_ALLOCATE(&sorted_items, n, "items"));
+      assert_ok(FMM_ALLOCATE(&scratch_items, n, "items"));
+      for (int64_t i = 0; i < n; i++) given[i] = (fmm_sort_item){shaped_key((shape)s, i), (uint64_t)i}, sorted[i] = given[i].key, sorted_items[i] = given[i];
+      qsort(sorted, (size_t)n, sizeof *sorted, compare_keys);
+      qsort(sorted_items, (size_t)n, sizeof *sorted_items, compare_items);
+      for (int simd = 0; simd < FMM_N_SIMD; simd++)
+        for (int threads = 1; threads <= 3; threads += 2) {
+          fmm_simd_cap((fmm_simd)simd);
+          for (int64_t i = 0; i < n; i++) keys[i] = given[i].key, items[i] = given[i];
+          assert_ok(fmm_sort_keys(keys, scratch, n, threads));
+          assert_memory_equal(keys, sorted, (size_t)n * sizeof *keys);
+          if (simd) continue; /* items have no vectors */
+          assert_ok(fmm_sort_items(items, scratch_items, n, threads));
+          assert_memory_equal(items, sorted_items, (size_t)n * sizeof *items);
+        }
+      fmm_simd_cap(FMM_SIMD_AVX512);
+      FMM_FREE(&keys);
+      FMM_FREE(&sorted);
+      FMM_FREE(&scratch);
+      FMM_FREE(&given);
+      FMM_FREE(&items);
+      FMM_FREE(&sorted_items);
+      FMM_FREE(&scratch_items);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(networks_sort), cmocka_unit_test(columns_of_all_zeros_and_ones_are_sorted), cmocka_unit_test(sorts_agree_with_the_library)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
