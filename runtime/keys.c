@@ -41,14 +41,19 @@ static inline __attribute__((always_inline)) void keys_of_block(const fmm_frame 
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static void keys_avx2(const fmm_frame *f, int n, const planes *p, uint64_t *key) { keys_of_block(f, n, p, key); }
+#define AVX2 __attribute__((target("avx2")))
+#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,prefer-vector-width=512")))
+AVX2 static void keys_avx2(const fmm_frame *f, int n, const planes *p, uint64_t *key) { keys_of_block(f, n, p, key); }
+AVX512 static void keys_avx512(const fmm_frame *f, int n, const planes *p, uint64_t *key) { keys_of_block(f, n, p, key); }
 #else
 #define keys_avx2 keys_of_block
+#define keys_avx512 keys_of_block
 #endif
 
 static void keys_of(const fmm_frame *f, int n, const planes *p, uint64_t *key) {
   if (f->coincident)
     for (int i = 0; i < n; i++) key[i] = 0;
+  else if (fmm_simd_level() >= FMM_SIMD_AVX512) keys_avx512(f, n, p, key);
   else if (fmm_simd_level() >= FMM_SIMD_AVX2) keys_avx2(f, n, p, key);
   else keys_of_block(f, n, p, key);
 }
@@ -65,16 +70,19 @@ static inline __attribute__((always_inline)) void block_of_keys(const fmm_frame 
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static void block_avx2(const fmm_frame *f, int n, const uint64_t *key, planes *p) { block_of_keys(f, n, key, p); }
+AVX2 static void block_avx2(const fmm_frame *f, int n, const uint64_t *key, planes *p) { block_of_keys(f, n, key, p); }
+AVX512 static void block_avx512(const fmm_frame *f, int n, const uint64_t *key, planes *p) { block_of_keys(f, n, key, p); }
 #else
 #define block_avx2 block_of_keys
+#define block_avx512 block_of_keys
 #endif
 
 void fmm_rows_of_keys(double *rows, const fmm_frame *frame, int64_t n, const uint64_t *keys) {
   planes p;
   for (int64_t b = 0; b < n; b += a_block) {
     const int some = n - b < a_block ? (int)(n - b) : a_block;
-    if (fmm_simd_level() >= FMM_SIMD_AVX2) block_avx2(frame, some, keys + b, &p);
+    if (fmm_simd_level() >= FMM_SIMD_AVX512) block_avx512(frame, some, keys + b, &p);
+    else if (fmm_simd_level() >= FMM_SIMD_AVX2) block_avx2(frame, some, keys + b, &p);
     else block_of_keys(frame, some, keys + b, &p);
     for (int i = 0; i < some; i++)
       for (int a = 0; a < 3; a++) rows[3 * (b + i) + a] = p.at[a][i];

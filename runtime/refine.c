@@ -33,11 +33,17 @@ typedef struct building {
   split *splits;                  /* of the level that is being split */
 } building;
 
-/* Borders of the eight children in one set of points. */
+/* Borders of the eight children in one set of points: all searches side by side, without a branch that depends on keys. */
 static void find_borders(const building *b, const node *n, int level, int set, int64_t border[9]) {
   const int shift = 3 * (FMM_KEY_LEVEL - level - 1);
-  border[0] = n->begin[set], border[8] = n->end[set];
-  for (uint64_t o = 1; o < 8; o++) border[o] = fmm_keys_lower_bound(b->keys[set], border[o - 1], n->end[set], (n->key << 3 | o) << shift);
+  const uint64_t *keys = b->keys[set], first = n->key << 3;
+  for (int o = 0; o < 8; o++) border[o] = n->begin[set];
+  border[8] = n->end[set];
+  for (int64_t left = n->end[set] - n->begin[set]; left > 0;) { /* where it is less than `left` further on */
+    const int64_t half = (left + 1) / 2;
+    for (uint64_t o = 1; o < 8; o++) border[o] += keys[border[o] + half - 1] < (first | o) << shift ? half : 0;
+    left -= half;
+  }
 }
 
 static int is_split(const building *b, const node *n, int level) {
