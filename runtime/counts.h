@@ -117,6 +117,8 @@ fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what);
 typedef struct fmm_vlist_gpu_work { double parent_flops, parent_bytes, product_flops; } fmm_vlist_gpu_work;
 fmm_vlist_gpu_work fmm_vlist_gpu_work_of(const fmm_count_case *what);
 /* V on CPU cores: a third of a slab's groups of eight boxes, targets' and sources', for values of real_bytes; bytes of its workspace for this many parent boxes with rows. */
+/* How many slices of spectra are in memory at once (kernels/vlist/vlist_cpu.c). */
+int fmm_vlist_slices(int order, int threads);
 int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes);
 double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, int threads);
 #endif

@@ -1,5 +1,5 @@
 /* Sorting and merging of one set of points. In the usual case: keys (keys.c), one radix sort, one gather into planes. What is sorted are the keys' highest bits with row numbers below them in one word,
- * which is half of the bytes to move, where no box will be split below the cells that these bits tell; else whole keys beside row numbers.
+ * which is half of the bytes to move, where no box will be split below the cells that these bits tell, in neither of two sets; else whole keys beside row numbers.
  * Only where a finest cell is overfull are its rows sorted further, by the bits of x, then y, then z (then the normal): equal ones are
  * coincident. That is again a radix sort, so coincidence of any part of the points costs linear time. */
 #include "points.h"
@@ -70,8 +70,6 @@ static int words_serve(const sorting *s) {
 static fmm_status sort_words(sorting *s) {
   uint64_t *scratch = NULL;
   fmm_status status;
-  s->row_bits = s->n > 1 ? 64 - __builtin_clzll((uint64_t)s->n - 1) : 1;
-  s->dropped = 3 * FMM_KEY_LEVEL - (64 - s->row_bits) / 3 * 3;
   FMM_CHECK(FMM_ALLOCATE(&s->words, s->n, "keys to sort"));
   FMM_CHECK(FMM_ALLOCATE(&scratch, s->n, "scratch of the sort"));
   fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, make_words, s, s->threads);
@@ -80,6 +78,26 @@ static fmm_status sort_words(sorting *s) {
 done:
   FMM_FREE(&scratch);
   return status;
+}
+
+/* The same bits of all sets' keys, as the boxes are the same. */
+static void choose_bits(int n_sets, sorting *sets) {
+  int row_bits = 1;
+  for (int k = 0; k < n_sets; k++)
+    if (sets[k].n > (int64_t)1 << row_bits) row_bits = 64 - __builtin_clzll((uint64_t)sets[k].n - 1);
+  for (int k = 0; k < n_sets; k++) sets[k].row_bits = row_bits, sets[k].dropped = 3 * FMM_KEY_LEVEL - (64 - row_bits) / 3 * 3;
+}
+
+/* Words in all sets or in none. */
+static fmm_status try_words(int n_sets, sorting *sets) {
+  int serve = 1;
+  choose_bits(n_sets, sets);
+  for (int k = 0; k < n_sets && serve; k++) {
+    FMM_TRY(sort_words(&sets[k]));
+    serve = sets[k].words != NULL;
+  }
+  for (int k = 0; k < n_sets && !serve; k++) FMM_FREE(&sets[k].words);
+  return FMM_OK;
 }
 
 static fmm_status sort_rows(sorting *s) {
@@ -236,24 +254,32 @@ static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
   return FMM_OK;
 }
 
-fmm_status fmm_points_sort(fmm_points *points, uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, const double *normals,
-                           int64_t most_in_cell, int alone, int threads) {
-  sorting s = {.frame = frame, .rows = rows, .normals = normals, .n = n, .most_in_cell = most_in_cell, .threads = threads};
-  fmm_points made = {0};
-  fmm_status status;
-  *keys = NULL;
-  if (alone) FMM_CHECK(sort_words(&s));
-  if (!s.words) FMM_CHECK(sort_rows(&s));
-  FMM_CHECK(group_coincident(&s));
-  FMM_CHECK(mark_unique(&s, &made));
-  FMM_CHECK(fill_planes(&s, &made, keys));
-  *points = made;
-done:
-  if (status != FMM_OK) {
-    fmm_points_free(&made);
-    FMM_FREE(keys);
+static fmm_status sort_set(sorting *s, fmm_points *points, uint64_t **keys) {
+  if (!s->words) FMM_TRY(sort_rows(s));
+  FMM_TRY(group_coincident(s));
+  FMM_TRY(mark_unique(s, points));
+  FMM_TRY(fill_planes(s, points, keys));
+  free_sorting(s); /* which serves again */
+  return FMM_OK;
+}
+
+fmm_status fmm_points_sort(int n_sets, fmm_points *points, uint64_t **keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, int threads) {
+  sorting sets[2] = {{0}};
+  fmm_points made[2] = {{0}};
+  for (int k = 0; k < n_sets; k++) {
+    sets[k] = (sorting){.frame = frame, .rows = input[k].rows, .normals = input[k].normals, .n = input[k].n, .most_in_cell = most_in_cell, .threads = threads};
+    keys[k] = NULL;
   }
-  free_sorting(&s);
+  fmm_status status = try_words(n_sets, sets);
+  for (int k = 0; k < n_sets && status == FMM_OK; k++) status = sort_set(&sets[k], &made[k], &keys[k]);
+  for (int k = 0; k < n_sets; k++) {
+    free_sorting(&sets[k]);
+    if (status == FMM_OK) points[k] = made[k];
+    else {
+      fmm_points_free(&made[k]);
+      FMM_FREE(&keys[k]);
+    }
+  }
   return status;
 }
 

@@ -25,11 +25,12 @@ fmm_status fmm_bounds_of(fmm_bounds *bounds, int64_t n_sources, const double *so
 /* The frame of points within such bounds. */
 void fmm_frame_place(fmm_frame *frame, const fmm_bounds *bounds, double root_scale);
 
-/* Sorts one set; keys: *keys has points->n sorted Morton keys (release with FMM_FREE), without their lowest bits where no cell that the others tell has more than most_in_cell points and the set is `alone`: no other
- * splits boxes. Where more than most_in_cell points share a
- * finest cell, exactly coincident ones (with equal normals, where there are normals) become one point. */
-fmm_status fmm_points_sort(fmm_points *points, uint64_t **keys, const fmm_frame *frame, int64_t n, const double *rows, const double *normals,
-                           int64_t most_in_cell, int alone, int threads);
+/* Points as the caller has them. normals: n x 3, NULL for none. */
+typedef struct fmm_input_points { int64_t n; const double *rows, *normals; } fmm_input_points;
+
+/* Sorts one set, or the two whose boxes are the same; keys: keys[k] has points[k].n sorted Morton keys (release with FMM_FREE, NULL after a failure), without their lowest bits where no cell that the others tell has more than
+ * most_in_cell points of either set, so that none is split. Where more than most_in_cell points share a finest cell, exactly coincident ones (with equal normals, where there are normals) become one point. */
+fmm_status fmm_points_sort(int n_sets, fmm_points *points, uint64_t **keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, int threads);
 void fmm_points_free(fmm_points *points);
 
 /* Coordinates of a scaled position to a key and back: three interleaved fields of 21 bits, x lowest. */

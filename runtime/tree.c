@@ -11,9 +11,10 @@ static fmm_status sort_sets(fmm_tree *t, const sets *s, uint64_t *keys[2], int t
   fmm_frame_place(&frame, s->bounds, t->root_scale);
   t->scale = frame.scale, t->root_side = frame.side, t->coincident = frame.coincident;
   for (int a = 0; a < 3; a++) t->shift[a] = frame.shift[a], t->root_lo[a] = frame.lo[a];
-  FMM_TRY(fmm_points_sort(&t->sources, &keys[0], &frame, s->n_sources, s->sources, s->normals, t->leaf_size, t->same_points, threads));
-  if (!t->same_points) return fmm_points_sort(&t->targets, &keys[1], &frame, s->n_targets, s->targets, NULL, t->leaf_size, 0, threads);
-  t->targets = t->sources;
+  const fmm_input_points input[2] = {{s->n_sources, s->sources, s->normals}, {s->n_targets, s->targets, NULL}};
+  fmm_points points[2] = {{0}};
+  FMM_TRY(fmm_points_sort(2 - t->same_points, points, keys, &frame, input, t->leaf_size, threads));
+  t->sources = points[0], t->targets = points[!t->same_points];
   return FMM_OK;
 }
 

@@ -28,17 +28,25 @@ fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what) {
                           .operator_bytes = 16 * offsets * grid * grid * p * components * components};
 }
 
-/* One group: its eight boxes' points and one slice of their spectra. */
-static double group_bytes(const fmm_count_case *what, size_t real_bytes) {
+/* One group: its eight boxes' points and some slices of their spectra. */
+static double group_bytes(const fmm_count_case *what, size_t real_bytes, int slices) {
   double grid = 2 * what->order - 1;
-  return (double)real_bytes * what->n_columns * what->pair->equivalent_components * (8.0 * fmm_surface_size(what->order) + 16 * grid * grid);
+  return (double)real_bytes * what->n_columns * what->pair->equivalent_components * (8.0 * fmm_surface_size(what->order) + 16 * grid * grid * slices);
 }
 
-/* A third of the groups of eight boxes, of targets and sources together, that fit into 112 MB, which the problem alone decides: slices stay in outer caches,
+/* Threads wait for one another three times a slice, and share out (2p - 1)^2 frequencies of it, 49 at order 4. So many more a thread than two have are dealt out at once, in steps as even as can be; 16 threads gain 5 to 30 % of V.
+ * Two gain little, and spectra are memory to clear and to keep. */
+int fmm_vlist_slices(int order, int threads) {
+  const int more = 64 * (threads - 2), frequencies = (2 * order - 1) * (2 * order - 1), wanted = more > 0 ? (more + frequencies - 1) / frequencies : 1;
+  const int steps = wanted < order ? (order + wanted - 1) / wanted : 1;
+  return (order + steps - 1) / steps;
+}
+
+/* A third of the groups of eight boxes, of targets and sources together, that fit into 112 MB with one slice, which the problem alone decides: slices stay in outer caches,
  * memory is bounded. A slab of a whole tree has as many sources as targets, one of many up to twice as many and more: those are transformed several times. */
 int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes) {
   const double most_bytes = 112 << 20;
-  return (int64_t)fmax(32, fmin(4096, floor(most_bytes / (3 * group_bytes(what, real_bytes)))));
+  return (int64_t)fmax(32, fmin(4096, floor(most_bytes / (3 * group_bytes(what, real_bytes, 1)))));
 }
 
 /* Before slabs are cut: with as many groups as parents, and as many source parents as a slab has groups. More only where the slab with the most sources is not that with the most
@@ -47,7 +55,8 @@ double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, 
   double rows = (double)fmm_vlist_slab_rows(what, real_bytes), sources = fmin(3 * rows, n_parents);
   double channels = (double)what->n_columns * what->pair->equivalent_components, components = what->pair->equivalent_components;
   double expanded = 2 * 32.0 * (double)real_bytes; /* one complex number for each of 27 sums of children, padded */
-  return fmin(3 * rows, 2 * n_parents) * (group_bytes(what, real_bytes) + channels * 8 * sizeof(double)) + threads * expanded * (sources * channels + 27 * components * components);
+  const int slices = fmm_vlist_slices(what->order, threads);
+  return fmin(3 * rows, 2 * n_parents) * (group_bytes(what, real_bytes, slices) + channels * 8 * sizeof(double)) + threads * expanded * (sources * channels + 27 * components * components);
 }
 
 typedef struct row_count { int64_t pairs; uint64_t used_targets /* bytes, not 0 of children that are in a pair */; } row_count;

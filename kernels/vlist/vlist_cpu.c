@@ -1,12 +1,12 @@
 /* V list on CPU cores: M2L in Fourier space, parents by parents (vlist_kernels.h), in slabs of target parents so that memory stays bounded (vlist_slabs.h).
  *
- * For each slab and each slice kz of the spectrum: transform the slice of every source group, multiply frequency by frequency, parents by parents, transform
+ * For each slab and each slice kz of the spectrum, of many threads a few slices at once: transform the slice of every source group, multiply frequency by frequency, parents by parents, transform
  * back and add to the target groups' points. A slice of a slab stays in the outer caches; sources shared by two slabs are transformed for each. For kz = 0
  * half of the frequencies suffice (real data).
  * Homogeneous kernels: a slab may hold rows of several levels, scaled at the end; others: one level a slab.
  * Boxes without targets or whose parent has no row get zero, by the run that starts at row 0. Precision single: transforms and products in float (when that serves: runtime/precision.c).
  * Frequency 0 is apart and in double (vlist_means.h); the spectra have 0 there.
- * Layout: points [group][channel][surface point][lane], spectra [frequency of the slice][group][channel][16]; channel = component*columns + column. */
+ * Layout: points [group][channel][surface point][lane], spectra [slice at hand][frequency of the slice][group][channel][16]; channel = component*columns + column. */
 #include <omp.h>
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 typedef struct workspace {
   fmm_vlist_shape shape;
   const fmm_vlist_kernels *kernels;
-  int channels, past;     /* past: sources' spectra are written past the caches */
+  int channels, slices, past; /* slices at once; past: sources' spectra are written past the caches */
   fmm_vlist_slabs slabs;
   uint8_t *covered;       /* a box: it has targets and its parent a row */
   double *source_means, *target_means;
@@ -68,11 +68,12 @@ static fmm_status size_workspace(const fmm_state *state, workspace *w) {
 
 static size_t slice_bytes(const workspace *w) { return (size_t)w->shape.grid * (size_t)w->shape.grid * (size_t)w->channels * 16 * w->kernels->real_bytes; }
 
-/* Slices of more than this leave the caches before they are read (32 MB shared by two cores: at 13 MB nothing was gained by writing past them, from 17 on 5 to 20 % of V). */
+/* Of slices at hand, those of more than this leave the caches before they are read (32 MB shared by two cores: at 13 MB nothing was gained by writing past them, from 17 on 5 to 20 % of V). */
 static int slices_leave_caches(const workspace *w) {
   const size_t most = 16 << 20;
-  return (size_t)(w->slabs.most_source_groups + w->slabs.most_target_groups) * slice_bytes(w) > most;
+  return (size_t)(w->slabs.most_source_groups + w->slabs.most_target_groups) * (size_t)w->slices * slice_bytes(w) > most;
 }
+
 
 static void free_workspace(workspace *w) {
   fmm_vlist_shape_free(&w->shape);
@@ -102,13 +103,14 @@ static fmm_status reserve(fmm_state *state) {
   FMM_TRY(FMM_ALLOCATE_ZERO(&w, 1, "V workspace"));
   state->workspace[FMM_PHASE_VLIST] = w;
   FMM_CHECK(size_workspace(state, w));
+  w->slices = fmm_vlist_slices(state->operators->order, state->threads);
   w->past = slices_leave_caches(w);
   FMM_CHECK(FMM_ALLOCATE(&w->source_points, (size_t)w->slabs.most_source_groups * points_bytes(state, w), "V source points"));
   FMM_CHECK(FMM_ALLOCATE(&w->target_points, (size_t)w->slabs.most_target_groups * points_bytes(state, w), "V target points"));
   FMM_CHECK(FMM_ALLOCATE(&w->source_means, w->slabs.most_source_groups * w->channels * FMM_VLIST_LANES, "V source means"));
   FMM_CHECK(FMM_ALLOCATE(&w->target_means, w->slabs.most_target_groups * w->channels * FMM_VLIST_LANES, "V target means"));
-  FMM_CHECK(FMM_ALLOCATE(&w->source_spectra, (size_t)w->slabs.most_source_groups * slice_bytes(w), "V source spectra"));
-  FMM_CHECK(FMM_ALLOCATE(&w->target_spectra, (size_t)w->slabs.most_target_groups * slice_bytes(w), "V target spectra"));
+  FMM_CHECK(FMM_ALLOCATE(&w->source_spectra, (size_t)w->slabs.most_source_groups * (size_t)w->slices * slice_bytes(w), "V source spectra"));
+  FMM_CHECK(FMM_ALLOCATE(&w->target_spectra, (size_t)w->slabs.most_target_groups * (size_t)w->slices * slice_bytes(w), "V target spectra"));
   FMM_CHECK(FMM_ALLOCATE(&w->threads, (size_t)state->threads * w->thread_bytes, "V thread workspace"));
 done:
   if (status != FMM_OK) release(state);
@@ -132,6 +134,7 @@ typedef struct task {
   const fmm_level_operators *set;
   int64_t row_begin, row_end;               /* the slab's rows that are asked for */
   int64_t source_groups, target_groups;     /* of the slab */
+  int first_slice;                          /* of those at hand */
   char *expanded, *matrices, *scratch;
 } task;
 
@@ -186,12 +189,20 @@ static void save_row(const task *t, int64_t row) {
   }
 }
 
+/* Frequencies of a slice; for kz = 0 half of them. */
+static int64_t frequencies_of(const task *t, int kz) { return (int64_t)(kz ? t->w->shape.grid : t->w->shape.order) * t->w->shape.grid; }
+
+/* Spectrum values of a slice, one of those at hand, of so many groups. */
+static size_t slice_place(const task *t, int kz, int64_t groups) { return (size_t)(kz - t->first_slice) * (size_t)groups * slice_bytes(t->w); }
+static char *source_spectra(const task *t, int kz) { return t->w->source_spectra + slice_place(t, kz, t->source_groups); }
+static char *target_spectra(const task *t, int kz) { return t->w->target_spectra + slice_place(t, kz, t->target_groups); }
+
 /* Item i = group * channels + channel of the slab's. */
 static void transform_source(const task *t, int kz, int64_t i) {
   const workspace *w = t->w;
   size_t real = w->kernels->real_bytes;
   int64_t stride = t->source_groups * w->channels * 16;
-  w->kernels->forward(&w->shape, w->source_points + (size_t)i * (size_t)w->shape.n_surface * FMM_VLIST_LANES * real, kz, w->source_spectra + (size_t)i * 16 * real, stride, w->past, t->scratch);
+  w->kernels->forward(&w->shape, w->source_points + (size_t)i * (size_t)w->shape.n_surface * FMM_VLIST_LANES * real, kz, source_spectra(t, kz) + (size_t)i * 16 * real, stride, w->past, t->scratch);
 }
 
 /* Of groups that rows which are asked for have lanes in, and of some between. */
@@ -200,7 +211,7 @@ static void transform_target(const task *t, int kz, int64_t i) {
   size_t real = w->kernels->real_bytes;
   int64_t stride = t->target_groups * w->channels * 16, group = t->s->target_group_begin + i / w->channels;
   if (w->slabs.target_rows[group].last < t->row_begin || w->slabs.target_rows[group].first >= t->row_end) return;
-  w->kernels->inverse(&w->shape, w->target_spectra + (size_t)i * 16 * real, stride, kz, w->target_points + (size_t)i * (size_t)w->shape.n_surface * FMM_VLIST_LANES * real, t->scratch);
+  w->kernels->inverse(&w->shape, target_spectra(t, kz) + (size_t)i * 16 * real, stride, kz, w->target_points + (size_t)i * (size_t)w->shape.n_surface * FMM_VLIST_LANES * real, t->scratch);
 }
 
 /* Frequency 0: the means of the rows, and zeros in the spectra. */
@@ -210,7 +221,7 @@ static void multiply_means(const task *t) {
   const int nc = state->operators->parity.n_components;
   const fmm_vlist_mean_product product = {&state->lists->v, &w->slabs, t->s, (int64_t)w->channels * FMM_VLIST_LANES};
   fmm_vlist_mean_matrices m;
-  memset(w->target_spectra, 0, (size_t)(t->target_groups * w->channels) * 16 * w->kernels->real_bytes);
+  memset(target_spectra(t, 0), 0, (size_t)(t->target_groups * w->channels) * 16 * w->kernels->real_bytes);
   for (int k = 0; k < nc * nc; k++) {
     const int out = k / nc, in = k % nc;
     fmm_vlist_mean_matrices_fill(state->operators, t->set, out, in, &m);
@@ -232,10 +243,10 @@ static void multiply_frequency(const task *t, int kz, int64_t f) {
     w->kernels->matrices(full, t->matrices + (size_t)k * matrix);
   }
   w->kernels->expand(t->s->source_end - t->s->source_begin, w->channels, w->slabs.source_place + t->s->source_begin,
-                     w->source_spectra + (size_t)(f * t->source_groups) * value, t->expanded);
+                     source_spectra(t, kz) + (size_t)(f * t->source_groups) * value, t->expanded);
   fmm_vlist_product product = {.row_begin = t->row_begin, .row_end = t->row_end, .offset = v->offset, .direction = v->direction, .source = w->slabs.entry_source,
                                .matrices = t->matrices, .expanded = t->expanded, .n_components = nc, .n_columns = state->n_columns,
-                               .target = w->slabs.target_place, .out = w->target_spectra + (size_t)(f * t->target_groups) * value};
+                               .target = w->slabs.target_place, .out = target_spectra(t, kz) + (size_t)(f * t->target_groups) * value};
   w->kernels->product(&product);
 }
 
@@ -248,32 +259,39 @@ static int chunk_of(int64_t n, int threads) {
 
 /* Where the slab's first rows are not asked for, their lanes hold what was there: numbers that nobody reads, but not any bits. */
 static void clear_target_spectra(const task *t) {
-  const int64_t grid = t->w->shape.grid;
+  const int64_t grid = t->w->shape.grid, n = grid * grid * t->w->slices;
   const size_t value = (size_t)(t->target_groups * t->w->channels) * 16 * t->w->kernels->real_bytes;
   if (t->row_begin == t->s->row_begin) return;
 #pragma omp for schedule(static)
-  for (int64_t f = 0; f < grid * grid; f++) memset(t->w->target_spectra + (size_t)f * value, 0, value);
+  for (int64_t f = 0; f < n; f++) memset(t->w->target_spectra + (size_t)f * value, 0, value);
 }
 
-static void run_slab(const task *t) {
-  const workspace *w = t->w;
-  const fmm_vlist_shape *shape = &w->shape;
-  const int64_t sources = t->source_groups * w->channels, targets = t->target_groups * w->channels;
-  const int source_chunk = chunk_of(sources, t->state->threads), target_chunk = chunk_of(targets, t->state->threads);
+/* Slices from t->first_slice to before `after`, of which all frequencies are dealt out together. */
+static void run_slices(const task *t, int after) {
+  const int first = t->first_slice, n = after - first;
+  const int64_t sources = t->source_groups * t->w->channels, targets = t->target_groups * t->w->channels;
+  const int source_chunk = chunk_of(sources * n, t->state->threads), target_chunk = chunk_of(targets, t->state->threads);
+  const int64_t of_first = frequencies_of(t, first), of_others = frequencies_of(t, 1), frequencies = of_first + (n - 1) * of_others;
+#pragma omp for schedule(dynamic, source_chunk)
+  for (int64_t i = 0; i < sources * n; i++) transform_source(t, first + (int)(i % n), i / n);
+#pragma omp for schedule(dynamic, 1)
+  for (int64_t i = 0; i < frequencies; i++) {
+    const int64_t more = i - of_first;
+    if (more >= 0) multiply_frequency(t, first + 1 + (int)(more / of_others), more % of_others);
+    else if (first || i) multiply_frequency(t, first, i);
+    else multiply_means(t);
+  }
+#pragma omp for schedule(dynamic, target_chunk) nowait /* the next slices' sources need none of it, and their products begin when they are done */
+  for (int64_t i = 0; i < targets; i++)
+    for (int kz = first; kz < after; kz++) transform_target(t, kz, i);
+}
+
+static void run_slab(task *t) {
+  const int order = t->w->shape.order, slices = t->w->slices;
   clear_target_spectra(t);
 #pragma omp for schedule(static)
   for (int64_t group = 0; group < t->source_groups; group++) load_group(t, group);
-  for (int kz = 0; kz < shape->order; kz++) {
-    int64_t n_frequencies = (int64_t)(kz ? shape->grid : shape->order) * shape->grid;
-#pragma omp for schedule(dynamic, source_chunk)
-    for (int64_t i = 0; i < sources; i++) transform_source(t, kz, i);
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t f = 0; f < n_frequencies; f++)
-      if (kz || f) multiply_frequency(t, kz, f);
-      else multiply_means(t);
-#pragma omp for schedule(dynamic, target_chunk) nowait /* the next slice's sources need none of it, and its products begin when they are done */
-    for (int64_t i = 0; i < targets; i++) transform_target(t, kz, i);
-  }
+  for (t->first_slice = 0; t->first_slice < order; t->first_slice += slices) run_slices(t, t->first_slice + slices < order ? t->first_slice + slices : order);
 #pragma omp barrier
 #pragma omp for schedule(static)
   for (int64_t row = t->row_begin; row < t->row_end; row++) save_row(t, row);

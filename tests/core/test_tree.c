@@ -64,6 +64,7 @@ static void check_boxes(const fmm_tree *t) {
     }
     if (t->n_children[i]) {
       assert_true(s == t->source_end[i] && e == t->target_end[i] && t->cluster[i] < 0);
+      assert_true(s - t->source_begin[i] > t->leaf_size || e - t->target_begin[i] > t->leaf_size);
       continue;
     }
     assert_int_equal(t->first_child[i], -1);
@@ -169,27 +170,37 @@ static void trees_of_random_points_are_right(void **state) {
   build_check_free(5000, random_rows(5000, 0, 1e-308), 7);    /* denormal coordinates */
 }
 
-/* Alone they are sorted by as many bits of their keys as there is room for beside row numbers; with targets of their own by all. A group in the last corner, of as many as a leaf may have, one or some more, is in one cell of these
- * or in several. */
-static void points_alone_have_the_boxes_that_they_have_with_targets(void **state) {
-  enum { N = 5000, Q = 30 };
+/* Points are sorted by as many bits of their keys as there is room for beside row numbers, or, where a cell of these is overfull in one of the sets, by all. A group in the last corner, of as many as a leaf may have, one or some
+ * more, is in one such cell or in several; it is in both sets, or in one while the other has a few points there. */
+static void groups_in_a_cell_are_split_in_one_set_and_in_two(void **state) {
+  enum { N = 5000, M = 1200, Q = 30, FEW = 5 };
   const double widths[] = {1e-3, 3e-5, 2e-5, 1.5e-5, 1.2e-5, 8e-6, 4e-6, 1e-6};
+  int deepest = 0;
   for (int k = 0; k < 3 * (int)(sizeof widths / sizeof *widths); k++) {
     const int group = k % 3 == 2 ? 2 * Q - 8 : Q + k % 3;
-    fmm_tree alone, both;
-    double *rows = random_rows(N, 0.5, 1);
+    fmm_tree alone, t;
+    double *rows = random_rows(N, 0.5, 1), *others = random_rows(M, 0.5, 1);
     for (int i = 0; i < 3 * group; i++) rows[3 * (N / 2) + i] = 1 + widths[k / 3] * random_unit();
+    for (int i = 0; i < 3 * FEW; i++) others[i] = 1 + widths[k / 3] * random_unit();
     const fmm_tree_options o = {Q, 1.1};
     assert_ok(fmm_tree_build(&alone, N, rows, NULL, 0, NULL, &o, 2));
-    assert_ok(fmm_tree_build(&both, N, rows, NULL, N, rows, &o, 2));
     check_points(&alone, &alone.sources, N, rows);
     check_boxes(&alone);
-    assert_true(alone.n_boxes == both.n_boxes && alone.n_levels == both.n_levels);
-    assert_memory_equal(alone.key, both.key, (size_t)both.n_boxes * sizeof *both.key);
-    assert_memory_equal(alone.source_end, both.source_end, (size_t)both.n_boxes * sizeof *both.source_end);
-    fmm_tree_free(&alone), fmm_tree_free(&both);
-    free(rows);
+    assert_ok(fmm_tree_build(&t, N, rows, NULL, N, rows, &o, 2));
+    assert_true(alone.n_boxes == t.n_boxes && alone.n_levels == t.n_levels);
+    assert_memory_equal(alone.key, t.key, (size_t)t.n_boxes * sizeof *t.key);
+    assert_memory_equal(alone.source_end, t.source_end, (size_t)t.n_boxes * sizeof *t.source_end);
+    fmm_tree_free(&t);
+    for (int among_targets = 0; among_targets < 2; among_targets++) {
+      if (among_targets) build_and_check(M, others, N, rows, Q, &t);
+      else build_and_check(N, rows, M, others, Q, &t);
+      if (t.n_levels > deepest) deepest = t.n_levels;
+      fmm_tree_free(&t);
+    }
+    fmm_tree_free(&alone);
+    free(rows), free(others);
   }
+  assert_true(deepest > 18); /* than the cells: 13 bits of 64 are rows' */
 }
 
 static void collinear_and_coplanar_points_are_right(void **state) {
@@ -414,7 +425,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(middles_of_cells_have_their_keys), cmocka_unit_test(outermost_cells_have_finite_middles), cmocka_unit_test(trees_of_no_and_few_points_are_right),
       cmocka_unit_test(trees_of_random_points_are_right),
-      cmocka_unit_test(points_alone_have_the_boxes_that_they_have_with_targets), cmocka_unit_test(collinear_and_coplanar_points_are_right),
+      cmocka_unit_test(groups_in_a_cell_are_split_in_one_set_and_in_two), cmocka_unit_test(collinear_and_coplanar_points_are_right),
       cmocka_unit_test(sheets_lie_within_their_boxes), cmocka_unit_test(sources_and_targets_apart_share_one_tree),
       cmocka_unit_test(coincident_points_are_merged_where_a_finest_cell_is_overfull),
       cmocka_unit_test(points_below_the_finest_cell_make_clusters_that_a_nested_tree_resolves),

@@ -90,30 +90,56 @@ static void single_precision_vlist_matches_to_single_rounding(void **state) {
           2e-5, 1);
 }
 
+/* V alone, by the rows of `cut` in turn, and backwards: boxes of parts have their group's lanes beside those of other parts. */
+static void assert_cuts_keep_bits(far_scene *s, int parts, const int64_t *cut, const double *check, int64_t n) {
+  const size_t before = fmm_memory_now();
+  assert_ok(fmm_vlist_cpu.reserve(&s->state));
+  const size_t held = fmm_memory_now() - before;
+  assert_int_equal(fmm_vlist_cpu.bytes(&s->state), held);
+  for (int backwards = 0; backwards < 2; backwards++) {
+    memset(s->state.down_check, 77, (size_t)n * sizeof(double));
+    for (int i = 0; i < parts; i++) assert_ok(fmm_vlist_cpu.run(&s->state, cut[backwards ? parts - 1 - i : i], cut[(backwards ? parts - 1 - i : i) + 1]));
+    assert_memory_equal(s->state.down_check, check, (size_t)n * sizeof(double));
+  }
+  fmm_vlist_cpu.release(&s->state);
+}
+
+/* The more threads there are, the more slices of V's spectra are in memory at once. */
 static void assert_bits_do_not_depend_on_threads_or_cuts(const far_scene_options *options, int64_t least_rows) {
   far_scene s;
-  snapshot one = {.n = {0}}, three = {.n = {0}};
+  snapshot one = {.n = {0}};
   assert_ok(far_scene_create(&s, options));
   run_far(&s, optimised, &one);
-  s.state.threads = 3;
-  run_far(&s, optimised, &three);
-  for (int i = 0; i < ARRAYS; i++) assert_memory_equal(one.value[i], three.value[i], (size_t)one.n[i] * sizeof(double));
   int64_t rows = s.lists.v.n_rows, cut[] = {0, 1, rows / 3, rows / 3 + 1, rows / 3 + 2, rows - 5, rows};
-  const int parts = sizeof cut / sizeof *cut - 1;
   assert_true(rows >= least_rows);
-  const size_t before = fmm_memory_now();
-  assert_ok(fmm_vlist_cpu.reserve(&s.state));
-  const size_t held = fmm_memory_now() - before;
-  assert_int_equal(fmm_vlist_cpu.bytes(&s.state), held);
-  for (int backwards = 0; backwards < 2; backwards++) { /* boxes of parts have their group's lanes beside those of other parts */
-    memset(s.state.down_check, 77, (size_t)one.n[1] * sizeof(double));
-    for (int i = 0; i < parts; i++) assert_ok(fmm_vlist_cpu.run(&s.state, cut[backwards ? parts - 1 - i : i], cut[(backwards ? parts - 1 - i : i) + 1]));
-    assert_memory_equal(s.state.down_check, one.value[1], (size_t)one.n[1] * sizeof(double));
+  for (int threads = 2; threads <= 5; threads++) {
+    snapshot many = {.n = {0}};
+    s.state.threads = threads;
+    run_far(&s, optimised, &many);
+    for (int i = 0; i < ARRAYS; i++) assert_memory_equal(one.value[i], many.value[i], (size_t)one.n[i] * sizeof(double));
+    free_snapshot(&many);
+    assert_cuts_keep_bits(&s, sizeof cut / sizeof *cut - 1, cut, one.value[1], one.n[1]);
   }
-  fmm_vlist_cpu.release(&s.state);
   free_snapshot(&one);
-  free_snapshot(&three);
   far_scene_free(&s);
+}
+
+static void slices_go_round_evenly(void **state) {
+  (void)state;
+  for (int order = 2; order <= FMM_MAX_ORDER; order++) {
+    assert_int_equal(fmm_vlist_slices(order, 1), 1);
+    assert_int_equal(fmm_vlist_slices(order, 2), 1);
+    assert_int_equal(fmm_vlist_slices(order, 4000), order);
+    for (int threads = 1, before = 1; threads < 300; threads++) {
+      const int slices = fmm_vlist_slices(order, threads), steps = (order + slices - 1) / slices;
+      assert_true(slices >= before && slices <= order);
+      assert_true(steps * (slices - 1) < order); /* no fewer would do in as many steps */
+      before = slices;
+    }
+  }
+  assert_int_equal(fmm_vlist_slices(4, 16), 4);
+  assert_int_equal(fmm_vlist_slices(7, 16), 4);
+  assert_int_equal(fmm_vlist_slices(11, 16), 3);
 }
 
 static void bits_do_not_depend_on_threads_or_on_how_rows_are_split(void **state) {
@@ -209,7 +235,7 @@ static void failing_memory_is_reported_and_leaks_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(optimised_phases_match_the_references),
                                      cmocka_unit_test(single_precision_vlist_matches_to_single_rounding),
-                                     cmocka_unit_test(bits_do_not_depend_on_threads_or_on_how_rows_are_split),
+                                     cmocka_unit_test(slices_go_round_evenly), cmocka_unit_test(bits_do_not_depend_on_threads_or_on_how_rows_are_split),
                                      cmocka_unit_test(whole_evaluations_match_direct_sums),
                                      cmocka_unit_test(spectra_written_past_the_caches_are_the_same),
                                      cmocka_unit_test(failing_memory_is_reported_and_leaks_nothing)};

@@ -114,32 +114,37 @@ static void an_older_and_shorter_struct_is_filled_no_further(void **state) {
 
 static void no_points_take_no_time(void **state) { assert_true(predict("cpu-2-cores", "plummer", 0, FMM_SCHEDULE_AUTO).makespan_s < 1e-4); }
 
-/* Counts of a named distribution are estimates, and the footprint leaves out what is rounded up: within a tenth of the plan's own figure. */
+static void compare_memory(const char *distribution, int n, const double *points, int threads) {
+  char path[512];
+  fmm_options o;
+  fmm_plan *plan = NULL;
+  fmm_machine machine;
+  fmm_plan_info info = {.struct_size = sizeof info};
+  fmm_prediction p = {.struct_size = sizeof p};
+  snprintf(path, sizeof path, "%s/cpu-2-cores.json", FMM_TEST_MACHINES);
+  assert_ok(fmm_options_init(&o));
+  o.profile_path = path, o.order = 4, o.leaf_size = 100, o.root_scale = 1, o.threads = threads, o.oversubscribe = 1;
+  assert_ok(fmm_predict(&o, distribution, n, &p));
+  assert_int_equal(fmm_plan_create(&plan, &o), FMM_ERR_PROFILE); /* another machine's: for predictions only */
+  assert_ok(fmm_profile_load(path, &machine));
+  assert_ok(fmm_plan_create_with(&plan, &o, &machine));
+  assert_ok(fmm_plan_set_points(plan, n, points, NULL, 0, NULL));
+  assert_ok(fmm_plan_get_info(plan, &info));
+  double ratio = (double)p.host_bytes / (double)info.host_bytes, times = p.makespan_s / info.predicted_s;
+  if (!(ratio > 0.9 && ratio < 1.1)) fail_msg("%s, %d threads: %zu bytes predicted, %zu reserved", distribution, threads, p.host_bytes, info.host_bytes);
+  if (!(times > 0.9 && times < 1.1)) fail_msg("%s: %g s predicted, %g s for the true tree", distribution, p.makespan_s, info.predicted_s);
+  assert_true(info.order == p.order && info.leaf_size == p.leaf_size);
+  fmm_plan_destroy(&plan);
+}
+
+/* Counts of a named distribution are estimates, and the footprint leaves out what is rounded up: within a tenth of the plan's own figure. Many threads have more of V's spectra in memory. */
 static void memory_is_close_to_what_a_plan_reserves(void **state) {
   enum { N = 30000 };
   static double points[3 * N];
   for (int i = 0; fmm_distribution_names[i]; i++) {
-    char path[512];
-    fmm_options o;
-    fmm_plan *plan = NULL;
-    fmm_machine machine;
-    fmm_plan_info info = {.struct_size = sizeof info};
-    fmm_prediction p = {.struct_size = sizeof p};
-    snprintf(path, sizeof path, "%s/cpu-2-cores.json", FMM_TEST_MACHINES);
-    assert_ok(fmm_options_init(&o));
-    o.profile_path = path, o.order = 4, o.leaf_size = 100, o.root_scale = 1, o.threads = 2, o.oversubscribe = 1;
     assert_ok(fmm_generate_points(fmm_distribution_names[i], N, 1, points, 1));
-    assert_ok(fmm_predict(&o, fmm_distribution_names[i], N, &p));
-    assert_int_equal(fmm_plan_create(&plan, &o), FMM_ERR_PROFILE); /* another machine's: for predictions only */
-    assert_ok(fmm_profile_load(path, &machine));
-    assert_ok(fmm_plan_create_with(&plan, &o, &machine));
-    assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
-    assert_ok(fmm_plan_get_info(plan, &info));
-    double ratio = (double)p.host_bytes / (double)info.host_bytes, times = p.makespan_s / info.predicted_s;
-    if (!(ratio > 0.9 && ratio < 1.1)) fail_msg("%s: %zu bytes predicted, %zu reserved", fmm_distribution_names[i], p.host_bytes, info.host_bytes);
-    if (!(times > 0.9 && times < 1.1)) fail_msg("%s: %g s predicted, %g s for the true tree", fmm_distribution_names[i], p.makespan_s, info.predicted_s);
-    assert_true(info.order == p.order && info.leaf_size == p.leaf_size);
-    fmm_plan_destroy(&plan);
+    compare_memory(fmm_distribution_names[i], N, points, 2);
+    compare_memory(fmm_distribution_names[i], N, points, 5);
   }
 }
 
