@@ -195,6 +195,16 @@ static double lists_workspace(const fmm_counts *c, const fmm_count_case *what, c
 /* All of one set: leaves', W's and X's, each up and down. */
 static double harmonic_operators(const fmm_count_case *what) { return fmm_has_harmonics(what->pair) ? 4 * 8 * fmm_harmonic_entries(what) : 0; }
 
+/* Parents whose boxes may be in a slab of V: all, or, of kernels without a degree, those of the fullest level. */
+static double parents_of_slabs(const fmm_counts *c, const fmm_pair_info *pair) {
+  double all = 0, most = 0;
+  for (int l = 0; l < FMM_MAX_LEVELS && !pair->has_degree; l++) {
+    const double entries = c->level[FMM_PHASE_VLIST][l].entries;
+    all += entries, most = entries > most ? entries : most;
+  }
+  return (double)(c->n_boxes - c->n_leaves) * (all > 0 ? most / all : 1);
+}
+
 void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int threads, const fmm_precision precision[FMM_N_PHASES],
                       const double gpu_fraction[FMM_N_PHASES], fmm_footprint *footprint) {
   fmm_footprint f = {0};
@@ -211,7 +221,7 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
     int sets = pair->has_degree ? 1 : c->n_levels;
     f.expansions = 2 * (double)c->n_boxes * box.box_bytes;
     f.operators = sets * (2 * (box.leaf_operator_bytes / 2 + box.parent_operator_bytes) + harmonic_operators(&what) + v.operator_bytes);
-    if (gpu_fraction[FMM_PHASE_VLIST] < 1) f.workspace += fmm_vlist_workspace_bytes(&what, v_single ? sizeof(float) : sizeof(double), (double)(c->n_boxes - c->n_leaves), threads);
+    if (gpu_fraction[FMM_PHASE_VLIST] < 1) f.workspace += fmm_vlist_workspace_bytes(&what, v_single ? sizeof(float) : sizeof(double), parents_of_slabs(c, pair), (double)c->n_boxes / fmax(1, (double)(c->n_boxes - c->n_leaves)), threads);
     f.workspace += lists_workspace(c, &what, gpu_fraction, threads);
     if (gpu_fraction[FMM_PHASE_UP] < 1) f.workspace += lanes_workspace(&what, BLOCKS_A_THREAD, 0, threads);
     if (gpu_fraction[FMM_PHASE_DOWN] < 1) f.workspace += lanes_workspace(&what, BLOCKS_A_THREAD, c->gradient, threads) + (fmm_has_harmonics(pair) ? 0 : 8.0 * (double)c->n_boxes * pair->equivalent_components * c->n_columns); /* shell fields */

@@ -116,9 +116,9 @@ fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what);
 /* The same on the GPU: of a parent's transforms, one way, and of eight parents' products in one direction. entries: blocks of a window and a frequency. */
 typedef struct fmm_vlist_gpu_work { double parent_flops, parent_bytes, product_flops; } fmm_vlist_gpu_work;
 fmm_vlist_gpu_work fmm_vlist_gpu_work_of(const fmm_count_case *what);
-/* V on CPU cores: a third of a slab's groups of eight boxes, targets' and sources', for values of real_bytes; bytes of its workspace for this many parent boxes with rows. */
-/* How many slices of spectra are in memory at once (kernels/vlist/vlist_cpu.c). */
+/* V on CPU cores: how many slices of spectra are in memory at once. */
 int fmm_vlist_slices(int order, int threads);
+/* A third of a slab's groups of eight boxes, targets' and sources', for values of real_bytes; bytes of its workspace for this many parent boxes with rows. */
 int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes);
-double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, int threads);
+double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, double children_a_parent, int threads);
 #endif

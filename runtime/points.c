@@ -1,5 +1,5 @@
 /* Sorting and merging of one set of points. In the usual case: keys (keys.c), one radix sort, one gather into planes. What is sorted are the keys' highest bits with row numbers below them in one word,
- * which is half of the bytes to move, where no box will be split below the cells that these bits tell, in neither of two sets; else whole keys beside row numbers.
+ * which is half of the bytes to move, where no box will be split below the cells that these bits tell, in neither of two sets; else from that order whole keys beside row numbers are.
  * Only where a finest cell is overfull are its rows sorted further, by the bits of x, then y, then z (then the normal): equal ones are
  * coincident. That is again a radix sort, so coincidence of any part of the points costs linear time. */
 #include "points.h"
@@ -24,6 +24,7 @@ typedef struct sorting {
   int threads;
   uint64_t *words;   /* a key's highest bits above its row; NULL where there are items */
   int row_bits, dropped; /* bits of a key that words have no room for */
+  int is_whole;          /* they are needed */
   fmm_sort_item *items, *scratch;
   uint8_t *head;     /* NULL unless a cell is overfull: 1 where a unique point begins */
   int64_t *run;      /* begin, end of the overfull cells */
@@ -32,18 +33,7 @@ typedef struct sorting {
 
 static double scaled(const fmm_frame *f, const double *row, int axis) { return fmm_frame_scaled(f, row[axis], axis); }
 
-enum { a_block = 256 };
-
-/* Each row's key and number, in blocks that stay in cache. */
-static void make_items(void *context, int64_t begin, int64_t end) {
-  const sorting *s = context;
-  uint64_t key[a_block];
-  for (int64_t b = begin; b < end; b += a_block) {
-    const int64_t n = end - b < a_block ? end - b : a_block;
-    fmm_keys_of_rows(key, s->frame, n, s->rows + 3 * b, NULL);
-    for (int64_t i = 0; i < n; i++) s->items[b + i] = (fmm_sort_item){key[i], (uint64_t)(b + i)};
-  }
-}
+enum { a_block = 256, team_cell = 1 << 15 };
 
 /* As many whole levels of a key as there is room for beside the highest row. */
 static void make_words(void *context, int64_t begin, int64_t end) {
@@ -66,7 +56,6 @@ static int words_serve(const sorting *s) {
   return !overfull;
 }
 
-/* Without words where they do not serve. */
 static fmm_status sort_words(sorting *s) {
   uint64_t *scratch = NULL;
   fmm_status status;
@@ -74,7 +63,6 @@ static fmm_status sort_words(sorting *s) {
   FMM_CHECK(FMM_ALLOCATE(&scratch, s->n, "scratch of the sort"));
   fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, make_words, s, s->threads);
   FMM_CHECK(fmm_sort_keys(s->words, scratch, s->n, s->threads));
-  if (!words_serve(s)) FMM_FREE(&s->words);
 done:
   FMM_FREE(&scratch);
   return status;
@@ -88,23 +76,70 @@ static void choose_bits(int n_sets, sorting *sets) {
   for (int k = 0; k < n_sets; k++) sets[k].row_bits = row_bits, sets[k].dropped = 3 * FMM_KEY_LEVEL - (64 - row_bits) / 3 * 3;
 }
 
-/* Words in all sets or in none. */
-static fmm_status try_words(int n_sets, sorting *sets) {
-  int serve = 1;
-  choose_bits(n_sets, sets);
-  for (int k = 0; k < n_sets && serve; k++) {
-    FMM_TRY(sort_words(&sets[k]));
-    serve = sets[k].words != NULL;
+/* Each word's whole key and row, in the order of words. */
+static void make_items_of_words(void *context, int64_t begin, int64_t end) {
+  const sorting *s = context;
+  uint64_t key[a_block], row[a_block];
+  for (int64_t b = begin; b < end; b += a_block) {
+    const int64_t n = end - b < a_block ? end - b : a_block;
+    for (int64_t i = 0; i < n; i++) row[i] = s->words[b + i] & (((uint64_t)1 << s->row_bits) - 1);
+    fmm_keys_of_rows(key, s->frame, n, s->rows, row);
+    for (int64_t i = 0; i < n; i++) s->items[b + i] = (fmm_sort_item){key[i], row[i]};
   }
-  for (int k = 0; k < n_sets && !serve; k++) FMM_FREE(&sets[k].words);
+}
+
+/* To before which item those of the same cell go. */
+static int64_t cell_end(const sorting *s, int64_t i) {
+  const uint64_t cell = cell_of(s, i);
+  while (++i < s->n && cell_of(s, i) == cell) {}
+  return i;
+}
+
+/* Cells that begin in a piece, but for those that are worth a team. */
+static void sort_cells(void *context, int64_t begin, int64_t end) {
+  const sorting *s = context;
+  while (begin > 0 && begin < end && cell_of(s, begin) == cell_of(s, begin - 1)) begin++;
+  for (int64_t i = begin, next; i < end; i = next) {
+    next = cell_end(s, i);
+    if (next - i > 1 && next - i < team_cell) fmm_sort_items_serial(s->items + i, s->scratch + i, next - i);
+  }
+}
+
+/* These: each has two of the places that are looked at. */
+static fmm_status sort_large_cells(sorting *s) {
+  enum { step = team_cell / 2 };
+  for (int64_t i = 0, next; i + step < s->n; i = next) {
+    next = i + step;
+    if (cell_of(s, i) != cell_of(s, next)) continue;
+    int64_t begin = i;
+    while (begin > 0 && cell_of(s, begin - 1) == cell_of(s, i)) begin--;
+    next = cell_end(s, i);
+    if (next - begin >= team_cell) FMM_TRY(fmm_sort_items(s->items + begin, s->scratch + begin, next - begin, s->threads));
+  }
   return FMM_OK;
 }
 
-static fmm_status sort_rows(sorting *s) {
+/* Items from sorted words, which are in their order but for what is in one cell. */
+static fmm_status sort_items_of_words(sorting *s) {
   FMM_TRY(FMM_ALLOCATE(&s->items, s->n, "keys to sort"));
   FMM_TRY(FMM_ALLOCATE(&s->scratch, s->n, "scratch of the sort"));
-  fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, make_items, s, s->threads);
-  return fmm_sort_items(s->items, s->scratch, s->n, s->threads);
+  fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, make_items_of_words, s, s->threads);
+  fmm_team_loop_uneven(s->n, FMM_PARALLEL_MINIMUM, sort_cells, s, s->threads);
+  FMM_TRY(sort_large_cells(s));
+  FMM_FREE(&s->words);
+  return FMM_OK;
+}
+
+/* All sets by words, or none. */
+static fmm_status sort_all(int n_sets, sorting *sets) {
+  int serve = 1;
+  choose_bits(n_sets, sets);
+  for (int k = 0; k < n_sets; k++) {
+    FMM_TRY(sort_words(&sets[k]));
+    serve &= words_serve(&sets[k]);
+  }
+  for (int k = 0; k < n_sets; k++) sets[k].is_whole = !serve;
+  return FMM_OK;
 }
 
 static void free_sorting(sorting *s) {
@@ -255,7 +290,7 @@ static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
 }
 
 static fmm_status sort_set(sorting *s, fmm_points *points, uint64_t **keys) {
-  if (!s->words) FMM_TRY(sort_rows(s));
+  if (s->is_whole) FMM_TRY(sort_items_of_words(s));
   FMM_TRY(group_coincident(s));
   FMM_TRY(mark_unique(s, points));
   FMM_TRY(fill_planes(s, points, keys));
@@ -270,7 +305,7 @@ fmm_status fmm_points_sort(int n_sets, fmm_points *points, uint64_t **keys, cons
     sets[k] = (sorting){.frame = frame, .rows = input[k].rows, .normals = input[k].normals, .n = input[k].n, .most_in_cell = most_in_cell, .threads = threads};
     keys[k] = NULL;
   }
-  fmm_status status = try_words(n_sets, sets);
+  fmm_status status = sort_all(n_sets, sets);
   for (int k = 0; k < n_sets && status == FMM_OK; k++) status = sort_set(&sets[k], &made[k], &keys[k]);
   for (int k = 0; k < n_sets; k++) {
     free_sorting(&sets[k]);

@@ -16,7 +16,7 @@
 
 /* One sorted set of unique points. Planes, not triples: x[i], y[i], z[i]. */
 typedef struct fmm_points {
-  int64_t n;               /* unique points, sorted by key */
+  int64_t n;               /* unique points, sorted by key, or by as much of it as tells leaves, then by row */
   int64_t n_input;         /* rows of the caller's array */
   double *x, *y, *z;       /* n each, scaled coordinates (see fmm_tree.scale) */
   double *normal[3];       /* n each, or NULL */

@@ -34,29 +34,30 @@ static double group_bytes(const fmm_count_case *what, size_t real_bytes, int sli
   return (double)real_bytes * what->n_columns * what->pair->equivalent_components * (8.0 * fmm_surface_size(what->order) + 16 * grid * grid * slices);
 }
 
-/* Threads wait for one another three times a slice, and share out (2p - 1)^2 frequencies of it, 49 at order 4. So many more a thread than two have are dealt out at once, in steps as even as can be; 16 threads gain 5 to 30 % of V.
- * Two gain little, and spectra are memory to clear and to keep. */
+/* Threads wait for one another twice a step, of one slice or some, and share out (2p - 1)^2 frequencies a slice, 49 at order 4. Slices with 64 frequencies for each thread beyond two make a step, all steps as even as can be;
+ * V on 16 threads gains 9 to 28 % at orders 4 and 5, 1 to 10 at order 7. Two threads gain little, and spectra are memory to clear and to keep. */
 int fmm_vlist_slices(int order, int threads) {
   const int more = 64 * (threads - 2), frequencies = (2 * order - 1) * (2 * order - 1), wanted = more > 0 ? (more + frequencies - 1) / frequencies : 1;
   const int steps = wanted < order ? (order + wanted - 1) / wanted : 1;
   return (order + steps - 1) / steps;
 }
 
-/* A third of the groups of eight boxes, of targets and sources together, that fit into 112 MB with one slice, which the problem alone decides: slices stay in outer caches,
+/* A third of the groups of eight boxes, of targets and sources together, that fit into 112 MB with one slice, which the problem alone decides: of few threads slices stay in outer caches,
  * memory is bounded. A slab of a whole tree has as many sources as targets, one of many up to twice as many and more: those are transformed several times. */
 int64_t fmm_vlist_slab_rows(const fmm_count_case *what, size_t real_bytes) {
   const double most_bytes = 112 << 20;
   return (int64_t)fmax(32, fmin(4096, floor(most_bytes / (3 * group_bytes(what, real_bytes, 1)))));
 }
 
-/* Before slabs are cut: with as many groups as parents, and as many source parents as a slab has groups. More only where the slab with the most sources is not that with the most
+/* Before slabs are cut: with as many source parents as a slab has groups, whose lanes are taken as far as they are on an ellipsoid, where parents lack children. More only where the slab with the most sources is not that with the most
  * targets; scratch is left out. */
-double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, int threads) {
+double fmm_vlist_workspace_bytes(const fmm_count_case *what, size_t real_bytes, double n_parents, double children_a_parent, int threads) {
   double rows = (double)fmm_vlist_slab_rows(what, real_bytes), sources = fmin(3 * rows, n_parents);
   double channels = (double)what->n_columns * what->pair->equivalent_components, components = what->pair->equivalent_components;
   double expanded = 2 * 32.0 * (double)real_bytes; /* one complex number for each of 27 sums of children, padded */
+  const double lanes_taken = 0.85, groups = n_parents * fmin(1, children_a_parent / (8 * lanes_taken));
   const int slices = fmm_vlist_slices(what->order, threads);
-  return fmin(3 * rows, 2 * n_parents) * (group_bytes(what, real_bytes, slices) + channels * 8 * sizeof(double)) + threads * expanded * (sources * channels + 27 * components * components);
+  return fmin(3 * rows, 2 * groups) * (group_bytes(what, real_bytes, slices) + channels * 8 * sizeof(double)) + threads * expanded * (sources * channels + 27 * components * components);
 }
 
 typedef struct row_count { int64_t pairs; uint64_t used_targets /* bytes, not 0 of children that are in a pair */; } row_count;

@@ -1,7 +1,7 @@
 /* V list on CPU cores: M2L in Fourier space, parents by parents (vlist_kernels.h), in slabs of target parents so that memory stays bounded (vlist_slabs.h).
  *
  * For each slab and each slice kz of the spectrum, of many threads a few slices at once: transform the slice of every source group, multiply frequency by frequency, parents by parents, transform
- * back and add to the target groups' points. A slice of a slab stays in the outer caches; sources shared by two slabs are transformed for each. For kz = 0
+ * back and add to the target groups' points. A slice of a slab stays in the outer caches where there is one at once; sources shared by two slabs are transformed for each. For kz = 0
  * half of the frequencies suffice (real data).
  * Homogeneous kernels: a slab may hold rows of several levels, scaled at the end; others: one level a slab.
  * Boxes without targets or whose parent has no row get zero, by the run that starts at row 0. Precision single: transforms and products in float (when that serves: runtime/precision.c).

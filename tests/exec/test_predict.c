@@ -114,7 +114,7 @@ static void an_older_and_shorter_struct_is_filled_no_further(void **state) {
 
 static void no_points_take_no_time(void **state) { assert_true(predict("cpu-2-cores", "plummer", 0, FMM_SCHEDULE_AUTO).makespan_s < 1e-4); }
 
-static void compare_memory(const char *distribution, int n, const double *points, int threads) {
+static void compare_memory(const char *kernel, const char *distribution, int n, const double *points, int threads) {
   char path[512];
   fmm_options o;
   fmm_plan *plan = NULL;
@@ -123,7 +123,7 @@ static void compare_memory(const char *distribution, int n, const double *points
   fmm_prediction p = {.struct_size = sizeof p};
   snprintf(path, sizeof path, "%s/cpu-2-cores.json", FMM_TEST_MACHINES);
   assert_ok(fmm_options_init(&o));
-  o.profile_path = path, o.order = 4, o.leaf_size = 100, o.root_scale = 1, o.threads = threads, o.oversubscribe = 1;
+  o.profile_path = path, o.kernel = kernel, o.order = 4, o.leaf_size = 100, o.root_scale = 1, o.threads = threads, o.oversubscribe = 1;
   assert_ok(fmm_predict(&o, distribution, n, &p));
   assert_int_equal(fmm_plan_create(&plan, &o), FMM_ERR_PROFILE); /* another machine's: for predictions only */
   assert_ok(fmm_profile_load(path, &machine));
@@ -131,7 +131,7 @@ static void compare_memory(const char *distribution, int n, const double *points
   assert_ok(fmm_plan_set_points(plan, n, points, NULL, 0, NULL));
   assert_ok(fmm_plan_get_info(plan, &info));
   double ratio = (double)p.host_bytes / (double)info.host_bytes, times = p.makespan_s / info.predicted_s;
-  if (!(ratio > 0.9 && ratio < 1.1)) fail_msg("%s, %d threads: %zu bytes predicted, %zu reserved", distribution, threads, p.host_bytes, info.host_bytes);
+  if (!(ratio > 0.9 && ratio < 1.1)) fail_msg("%s, %s, %d threads: %zu bytes predicted, %zu reserved", kernel, distribution, threads, p.host_bytes, info.host_bytes);
   if (!(times > 0.9 && times < 1.1)) fail_msg("%s: %g s predicted, %g s for the true tree", distribution, p.makespan_s, info.predicted_s);
   assert_true(info.order == p.order && info.leaf_size == p.leaf_size);
   fmm_plan_destroy(&plan);
@@ -143,8 +143,10 @@ static void memory_is_close_to_what_a_plan_reserves(void **state) {
   static double points[3 * N];
   for (int i = 0; fmm_distribution_names[i]; i++) {
     assert_ok(fmm_generate_points(fmm_distribution_names[i], N, 1, points, 1));
-    compare_memory(fmm_distribution_names[i], N, points, 2);
-    compare_memory(fmm_distribution_names[i], N, points, 5);
+    compare_memory("laplace", fmm_distribution_names[i], N, points, 2);
+    compare_memory("laplace", fmm_distribution_names[i], N, points, 5);
+    compare_memory("yukawa", fmm_distribution_names[i], N, points, 2);
+    compare_memory("yukawa", fmm_distribution_names[i], N, points, 5);
   }
 }
 
