@@ -10,4 +10,9 @@ enum { FMM_SIMD_AS_FOUND = -1 };
 int fmm_simd_adds_beside(void);
 void fmm_simd_let_add_beside(int yes_or_as_found);
 const char *fmm_simd_name(fmm_simd level);
+/* Of single functions in sources that are compiled once, for processors of that level. */
+#ifdef __x86_64__
+#define FMM_TARGET_AVX2 __attribute__((target("avx2")))
+#define FMM_TARGET_AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,prefer-vector-width=512")))
+#endif
 #endif

@@ -47,7 +47,7 @@ static inline __attribute__((always_inline)) void find_in_vectors(extremes *e, i
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static void find_avx2(extremes *e, int64_t n, const double *value) { find_in_vectors(e, n, value); }
+FMM_TARGET_AVX2 static void find_avx2(extremes *e, int64_t n, const double *value) { find_in_vectors(e, n, value); }
 #else
 #define find_avx2 find_in_vectors
 #endif

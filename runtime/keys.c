@@ -41,10 +41,8 @@ static inline __attribute__((always_inline)) void keys_of_block(const fmm_frame 
 }
 
 #ifdef __x86_64__
-#define AVX2 __attribute__((target("avx2")))
-#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,prefer-vector-width=512")))
-AVX2 static void keys_avx2(const fmm_frame *f, int n, const planes *p, uint64_t *key) { keys_of_block(f, n, p, key); }
-AVX512 static void keys_avx512(const fmm_frame *f, int n, const planes *p, uint64_t *key) { keys_of_block(f, n, p, key); }
+FMM_TARGET_AVX2 static void keys_avx2(const fmm_frame *f, int n, const planes *p, uint64_t *key) { keys_of_block(f, n, p, key); }
+FMM_TARGET_AVX512 static void keys_avx512(const fmm_frame *f, int n, const planes *p, uint64_t *key) { keys_of_block(f, n, p, key); }
 #else
 #define keys_avx2 keys_of_block
 #define keys_avx512 keys_of_block
@@ -70,8 +68,8 @@ static inline __attribute__((always_inline)) void block_of_keys(const fmm_frame 
 }
 
 #ifdef __x86_64__
-AVX2 static void block_avx2(const fmm_frame *f, int n, const uint64_t *key, planes *p) { block_of_keys(f, n, key, p); }
-AVX512 static void block_avx512(const fmm_frame *f, int n, const uint64_t *key, planes *p) { block_of_keys(f, n, key, p); }
+FMM_TARGET_AVX2 static void block_avx2(const fmm_frame *f, int n, const uint64_t *key, planes *p) { block_of_keys(f, n, key, p); }
+FMM_TARGET_AVX512 static void block_avx512(const fmm_frame *f, int n, const uint64_t *key, planes *p) { block_of_keys(f, n, key, p); }
 #else
 #define block_avx2 block_of_keys
 #define block_avx512 block_of_keys

@@ -1,5 +1,5 @@
-/* Sorting and merging of one set of points. In the usual case: keys (keys.c), one radix sort, one gather into planes. What is sorted are the keys' highest bits with row numbers below them in one word,
- * which is half of the bytes to move, where no box will be split below the cells that these bits tell, in neither of two sets; else from that order whole keys beside row numbers are.
+/* Sorting and merging of points, of one set or of two that share their boxes. In the usual case: keys (keys.c), one radix sort, one gather into planes. What is sorted are the keys' highest bits with row numbers below them in one word,
+ * which is half of the bytes to move, where no box will be split below the cells that these bits tell, in neither of two sets; else whole keys beside row numbers, made in the order of words, of which those in one cell are left to sort.
  * Only where a finest cell is overfull are its rows sorted further, by the bits of x, then y, then z (then the normal): equal ones are
  * coincident. That is again a radix sort, so coincidence of any part of the points costs linear time. */
 #include "points.h"
@@ -24,7 +24,6 @@ typedef struct sorting {
   int threads;
   uint64_t *words;   /* a key's highest bits above its row; NULL where there are items */
   int row_bits, dropped; /* bits of a key that words have no room for */
-  int is_whole;          /* they are needed */
   fmm_sort_item *items, *scratch;
   uint8_t *head;     /* NULL unless a cell is overfull: 1 where a unique point begins */
   int64_t *run;      /* begin, end of the overfull cells */
@@ -46,6 +45,7 @@ static void make_words(void *context, int64_t begin, int64_t end) {
 }
 
 static uint64_t cell_of(const sorting *s, int64_t i) { return s->words[i] >> s->row_bits; }
+static inline uint64_t row_at(const sorting *s, int64_t i, int in_words) { return in_words ? s->words[i] & (((uint64_t)1 << s->row_bits) - 1) : s->items[i].row; }
 
 /* Whether no cell has more points than a leaf may have. */
 static int words_serve(const sorting *s) {
@@ -82,7 +82,7 @@ static void make_items_of_words(void *context, int64_t begin, int64_t end) {
   uint64_t key[a_block], row[a_block];
   for (int64_t b = begin; b < end; b += a_block) {
     const int64_t n = end - b < a_block ? end - b : a_block;
-    for (int64_t i = 0; i < n; i++) row[i] = s->words[b + i] & (((uint64_t)1 << s->row_bits) - 1);
+    for (int64_t i = 0; i < n; i++) row[i] = row_at(s, b + i, 1);
     fmm_keys_of_rows(key, s->frame, n, s->rows, row);
     for (int64_t i = 0; i < n; i++) s->items[b + i] = (fmm_sort_item){key[i], row[i]};
   }
@@ -130,15 +130,14 @@ static fmm_status sort_items_of_words(sorting *s) {
   return FMM_OK;
 }
 
-/* All sets by words, or none. */
-static fmm_status sort_all(int n_sets, sorting *sets) {
-  int serve = 1;
+/* serve: whether words do, in all sets. */
+static fmm_status sort_all(int n_sets, sorting *sets, int *serve) {
+  *serve = 1;
   choose_bits(n_sets, sets);
   for (int k = 0; k < n_sets; k++) {
     FMM_TRY(sort_words(&sets[k]));
-    serve &= words_serve(&sets[k]);
+    *serve &= words_serve(&sets[k]);
   }
-  for (int k = 0; k < n_sets; k++) sets[k].is_whole = !serve;
   return FMM_OK;
 }
 
@@ -223,7 +222,6 @@ static fmm_status mark_unique(sorting *s, fmm_points *p) {
   return FMM_OK;
 }
 
-static inline uint64_t row_at(const sorting *s, int64_t i, int in_words) { return in_words ? s->words[i] & (((uint64_t)1 << s->row_bits) - 1) : s->items[i].row; }
 static inline uint64_t key_at(const sorting *s, int64_t i, int in_words) { return in_words ? s->words[i] >> s->row_bits << s->dropped : s->items[i].key; }
 
 /* The usual case, in which every row is a point. What does not change is held by itself: stores of coordinates might else be to it. */
@@ -289,8 +287,8 @@ static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
   return FMM_OK;
 }
 
-static fmm_status sort_set(sorting *s, fmm_points *points, uint64_t **keys) {
-  if (s->is_whole) FMM_TRY(sort_items_of_words(s));
+static fmm_status sort_set(sorting *s, int words_serve_all, fmm_points *points, uint64_t **keys) {
+  if (!words_serve_all) FMM_TRY(sort_items_of_words(s));
   FMM_TRY(group_coincident(s));
   FMM_TRY(mark_unique(s, points));
   FMM_TRY(fill_planes(s, points, keys));
@@ -305,8 +303,9 @@ fmm_status fmm_points_sort(int n_sets, fmm_points *points, uint64_t **keys, cons
     sets[k] = (sorting){.frame = frame, .rows = input[k].rows, .normals = input[k].normals, .n = input[k].n, .most_in_cell = most_in_cell, .threads = threads};
     keys[k] = NULL;
   }
-  fmm_status status = sort_all(n_sets, sets);
-  for (int k = 0; k < n_sets && status == FMM_OK; k++) status = sort_set(&sets[k], &made[k], &keys[k]);
+  int serve;
+  fmm_status status = sort_all(n_sets, sets, &serve);
+  for (int k = 0; k < n_sets && status == FMM_OK; k++) status = sort_set(&sets[k], serve, &made[k], &keys[k]);
   for (int k = 0; k < n_sets; k++) {
     free_sorting(&sets[k]);
     if (status == FMM_OK) points[k] = made[k];

@@ -12,7 +12,7 @@ enum { ROWS = 16 }; /* that stay in registers, or nearly */
 typedef int64_t eight_keys __attribute__((vector_size(64)));
 typedef int64_t four_keys __attribute__((vector_size(32)));
 
-#define NETWORK_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,prefer-vector-width=512")))
+#define NETWORK_TARGET FMM_TARGET_AVX512
 #define V eight_keys
 #define FITS(name) name##_by_eight
 #define LANES 8
@@ -28,7 +28,7 @@ NETWORK_INLINE void sort_two_by_eight(V *a, V *b) {
 #undef FITS
 #undef LANES
 
-#define NETWORK_TARGET __attribute__((target("avx2")))
+#define NETWORK_TARGET FMM_TARGET_AVX2
 #define V four_keys
 #define FITS(name) name##_by_four
 #define LANES 4

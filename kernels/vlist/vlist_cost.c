@@ -35,10 +35,10 @@ static double group_bytes(const fmm_count_case *what, size_t real_bytes, int sli
 }
 
 /* Threads wait for one another twice a step, of one slice or some, and share out (2p - 1)^2 frequencies a slice, 49 at order 4. Slices with 64 frequencies for each thread beyond two make a step, all steps as even as can be;
- * V on 16 threads gains 9 to 28 % at orders 4 and 5, 1 to 10 at order 7. Two threads gain little, and spectra are memory to clear and to keep. */
+ * V on 16 threads gains 10 to 28 % at orders 4 and 5, 1 to 10 at order 7. Two threads gain little, and spectra are memory to clear and to keep. */
 int fmm_vlist_slices(int order, int threads) {
   const int more = 64 * (threads - 2), frequencies = (2 * order - 1) * (2 * order - 1), wanted = more > 0 ? (more + frequencies - 1) / frequencies : 1;
-  const int steps = wanted < order ? (order + wanted - 1) / wanted : 1;
+  const int steps = (order + wanted - 1) / wanted;
   return (order + steps - 1) / steps;
 }
 

@@ -74,7 +74,6 @@ static int slices_leave_caches(const workspace *w) {
   return (size_t)(w->slabs.most_source_groups + w->slabs.most_target_groups) * (size_t)w->slices * slice_bytes(w) > most;
 }
 
-
 static void free_workspace(workspace *w) {
   fmm_vlist_shape_free(&w->shape);
   fmm_vlist_slabs_free(&w->slabs);
@@ -250,7 +249,7 @@ static void multiply_frequency(const task *t, int kz, int64_t f) {
   w->kernels->product(&product);
 }
 
-/* Transforms that a thread takes at once, fewer where they would not go round: each asks for what the next one reads, which for the first nobody did. */
+/* Transforms that a thread takes at once, fewer where they would not go round: each asks for what the next one reads (of several slices at once, the next group's), which for the first nobody did. */
 static int chunk_of(int64_t n, int threads) {
   enum { MOST = 32 };
   const int64_t share = n / (8 * threads); /* eight turns each, so that nobody waits long for the last */
