@@ -243,7 +243,7 @@ static void multiply_frequency(const task *t, int kz, int64_t f) {
   }
   w->kernels->expand(t->s->source_end - t->s->source_begin, w->channels, w->slabs.source_place + t->s->source_begin,
                      source_spectra(t, kz) + (size_t)(f * t->source_groups) * value, t->expanded);
-  fmm_vlist_product product = {.row_begin = t->row_begin, .row_end = t->row_end, .offset = v->offset, .direction = v->direction, .source = w->slabs.entry_source,
+  fmm_vlist_product product = {.row_begin = t->row_begin, .row_end = t->row_end, .offset = v->offset, .entry = w->slabs.entry,
                                .matrices = t->matrices, .expanded = t->expanded, .n_components = nc, .n_columns = state->n_columns,
                                .target = w->slabs.target_place, .out = target_spectra(t, kz) + (size_t)(f * t->target_groups) * value};
   w->kernels->product(&product);

@@ -34,10 +34,9 @@ typedef struct fmm_vlist_shape {
 /* One call's share of the products of a frequency: rows of target parents with their entries. */
 typedef struct fmm_vlist_product {
   int64_t row_begin, row_end;
-  const int64_t *offset;     /* entries of row r: offset[r] .. offset[r+1] */
-  const uint8_t *direction;  /* of every entry, 0..26 */
-  const int32_t *source;     /* of every entry: its place among the expanded sources */
-  const void *matrices;      /* [out][in][direction][re of padded lanes | im] */
+  const int64_t *offset;     /* row r has offset[r+1] - offset[r] entries from fmm_vlist_row_begin(offset, r) on */
+  const fmm_vlist_entry *entry; /* their sources are those expanded; two entries behind the last row are read ahead */
+  const void *matrices;      /* [out][in][direction][re of padded lanes | im], zeros in FMM_VLIST_NO_DIRECTION */
   const void *expanded;      /* [source][component*n_columns + column][re | im] */
   int n_components, n_columns;
   const fmm_vlist_place *target; /* of every row */

@@ -26,9 +26,10 @@ void fmm_vlist_mean_sources(int n, const double *const box[FMM_VLIST_LANES], dou
 void fmm_vlist_mean_multiply(const fmm_vlist_mean_product *p, const fmm_vlist_mean_matrices *m, int64_t row, const double *source, double *target, int add) {
   const fmm_vlist_place *to = &p->slabs->target_place[row];
   double sum[8] = {0};
-  for (int64_t e = p->rows->offset[row]; e < p->rows->offset[row + 1]; e++) {
-    const fmm_vlist_place *from = &p->slabs->source_place[p->slab->source_begin + p->slabs->entry_source[e]];
-    const double(*matrix)[8] = m->of[p->rows->direction[e]], *mean = source + from->group * p->pitch;
+  const fmm_vlist_entry *entry = p->slabs->entry + fmm_vlist_row_begin(p->rows->offset, row);
+  for (int64_t e = 0; e < p->rows->offset[row + 1] - p->rows->offset[row]; e++) {
+    const fmm_vlist_place *from = &p->slabs->source_place[p->slab->source_begin + fmm_vlist_source_of(entry[e])];
+    const double(*matrix)[8] = m->of[fmm_vlist_direction_of(entry[e])], *mean = source + from->group * p->pitch;
     for (int s = 0; s < 8; s++) {
       if (from->lane[s] == FMM_VLIST_NONE) continue;
       const double x = mean[from->lane[s]];

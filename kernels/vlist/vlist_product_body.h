@@ -179,45 +179,72 @@ static void NAME(matrices)(const double full[343][2], void *out) {
     }
 }
 
+/* Loads of indices take turns with those of vectors, one a cycle (Zen 5), so an entry has half of one, and that before it is needed. */
+INLINE uint64_t NAME(two_entries)(const fmm_vlist_entry *e) {
+  uint64_t both;
+  memcpy(&both, e, sizeof both);
+  return both;
+}
+
+typedef struct NAME(product_sums) { NAME(wide) re[4], im[4], re_apart[4], im_apart[4]; } NAME(product_sums);
+
+INLINE void NAME(add_entry)(NAME(product_sums) *s, const REAL *matrix, const REAL *source, int GROUP) {
+  const NAME(wide) *m = (const NAME(wide) *)matrix, *x = (const NAME(wide) *)source;
+#pragma GCC unroll 4
+  for (int g = 0; g < GROUP; g++) {
+    NAME(wide) mr = m[g], mi = m[g + NAME(PADDED) / NAME(WIDE)], xr = x[g], xi = x[g + NAME(PADDED) / NAME(WIDE)];
+    KEEP_IN_REGISTER(mr);
+    KEEP_IN_REGISTER(mi);
+    KEEP_IN_REGISTER(xr);
+    KEEP_IN_REGISTER(xi);
+    ADD_PRODUCT(s->re[g], mr, xr);
+    ADD_PRODUCT(s->im[g], mr, xi);
+    if (APART) {
+      ADD_PRODUCT(s->re_apart[g], mi, xi);
+      ADD_PRODUCT(s->im_apart[g], mi, xr);
+    } else {
+      SUBTRACT_PRODUCT(s->re[g], mi, xi);
+      ADD_PRODUCT(s->im[g], mi, xr);
+    }
+  }
+}
+
+/* Two entries of values with so many reals between two sources. */
+INLINE void NAME(add_entries)(NAME(product_sums) *s, uint64_t both, const REAL *matrices, const REAL *expanded, int64_t pitch, int GROUP) {
+#pragma GCC unroll 2
+  for (int k = 0; k < 2; k++) {
+    const fmm_vlist_entry e = (fmm_vlist_entry)(both >> 32 * k);
+    NAME(add_entry)(s, matrices + (size_t)fmm_vlist_direction_of(e) * (2 * NAME(PADDED)), expanded + fmm_vlist_source_of(e) * pitch, GROUP);
+  }
+}
+
 /* GROUP vectors of the 27 for one row, output component and column: sums stay in registers over all entries and input components.
  * A sum that takes two multiply-adds an entry waits for the first before the second: eight such sums just fill two units of latency 4, fewer
  * do not. With 32 registers the products with real and with imaginary parts of the matrices are summed apart. */
 INLINE void NAME(product_group)(const fmm_vlist_product *p, int64_t row, int components, int columns, int out, int column, int first, int GROUP, REAL *sums) {
-  enum { WIDE = NAME(WIDE), PAIR = 2 * NAME(PADDED) };
-  NAME(wide) re[4] = {{0}}, im[4] = {{0}}, re_apart[4] = {{0}}, im_apart[4] = {{0}};
-  const uint8_t *direction = p->direction;
-  const int32_t *source = p->source;
-  int64_t end = p->offset[row + 1];
+  enum { WIDE = NAME(WIDE), PAIR = 2 * NAME(PADDED), TURN = REAL_BYTES / 4 /* twos a turn; of floats one, as how many rows of a surface have is hard to foretell, and guesses cost as much */ };
+  NAME(product_sums) s = {0};
+  const int64_t n = p->offset[row + 1] - p->offset[row];
   for (int in = 0; in < components; in++) {
     const REAL *matrices = (const REAL *)p->matrices + (int64_t)(out * components + in) * FMM_DIRECTIONS * PAIR + first * WIDE;
     const REAL *expanded = (const REAL *)p->expanded + (int64_t)(in * columns + column) * PAIR + first * WIDE;
-    for (int64_t e = p->offset[row]; e < end; e++) {
-      const NAME(wide) *m = (const NAME(wide) *)(matrices + (size_t)direction[e] * PAIR);
-      const NAME(wide) *x = (const NAME(wide) *)(expanded + (int64_t)source[e] * (components * columns * PAIR));
-#pragma GCC unroll 4
-      for (int g = 0; g < GROUP; g++) {
-        NAME(wide) mr = m[g], mi = m[g + NAME(PADDED) / WIDE], xr = x[g], xi = x[g + NAME(PADDED) / WIDE];
-        KEEP_IN_REGISTER(mr);
-        KEEP_IN_REGISTER(mi);
-        KEEP_IN_REGISTER(xr);
-        KEEP_IN_REGISTER(xi);
-        ADD_PRODUCT(re[g], mr, xr);
-        ADD_PRODUCT(im[g], mr, xi);
-        if (APART) {
-          ADD_PRODUCT(re_apart[g], mi, xi);
-          ADD_PRODUCT(im_apart[g], mi, xr);
-        } else {
-          SUBTRACT_PRODUCT(re[g], mi, xi);
-          ADD_PRODUCT(im[g], mi, xr);
-        }
+    const fmm_vlist_entry *entry = p->entry + fmm_vlist_row_begin(p->offset, row), *const end = entry + n;
+    uint64_t next[TURN];
+    for (int i = 0; i < TURN; i++) next[i] = NAME(two_entries)(entry + 2 * i);
+    for (; entry + 2 * (TURN - 1) < end; entry += 2 * TURN)
+#pragma GCC unroll 2
+      for (int i = 0; i < TURN; i++) {
+        const uint64_t now = next[i];
+        next[i] = NAME(two_entries)(entry + 2 * (TURN + i));
+        NAME(add_entries)(&s, now, matrices, expanded, components * columns * PAIR, GROUP);
       }
-    }
+    if (TURN > 1 && entry < end) NAME(add_entries)(&s, next[0], matrices, expanded, components * columns * PAIR, GROUP);
   }
 #pragma GCC unroll 4
   for (int g = 0; g < GROUP; g++) {
-    if (APART) re[g] -= re_apart[g], im[g] += im_apart[g];
-    *(NAME(wide) *)(sums + (first + g) * WIDE) = re[g];
-    *(NAME(wide) *)(sums + NAME(PADDED) + (first + g) * WIDE) = im[g];
+    if (APART) s.re[g] -= s.re_apart[g], s.im[g] += s.im_apart[g];
+    *(NAME(wide) *)(sums + (first + g) * WIDE) = s.re[g];
+    *(NAME(wide) *)(sums + NAME(PADDED) + (first + g) * WIDE) = s.im[g];
   }
 }
 

@@ -77,20 +77,28 @@ static void write_target(fmm_vlist_slabs *s, const fmm_vlist_slab *slab, int64_t
   s->target_rows[group].last = (int32_t)row;
 }
 
+/* An odd number of entries is made even. */
+static void end_entries(fmm_vlist_entry *begin, int64_t n) {
+  if (n % 2) begin[n] = fmm_vlist_entry_of(fmm_vlist_source_of(begin[n - 1]), FMM_VLIST_NO_DIRECTION);
+}
+
 /* The row and its new sources join the slab; entries' places are known then. */
 static void add_row(cut *c, fmm_vlist_slabs *s, fmm_vlist_slab *slab, int64_t row, int write) {
   const fmm_rows *v = c->v;
+  const int64_t first = v->offset[row], n = v->offset[row + 1] - first;
+  fmm_vlist_entry *entry = write ? s->entry + fmm_vlist_row_begin(v->offset, row) : NULL;
   fmm_vlist_place place = place_children(&c->targets, target_octants(c->tree, v->row[row]));
   if (write) write_target(s, slab, row, &place);
-  for (int64_t e = v->offset[row]; e < v->offset[row + 1]; e++) {
-    const int32_t q = v->entry[e];
+  for (int64_t e = 0; e < n; e++) {
+    const int32_t q = v->entry[first + e];
     if (c->mark[q] < slab->source_begin) {
       place = place_children(&c->sources, source_octants(c->tree, q));
       if (write) write_source(s, c->tree, slab, q, &place);
       c->mark[q] = slab->source_end++;
     }
-    if (write) s->entry_source[e] = (int32_t)(c->mark[q] - slab->source_begin);
+    if (write) entry[e] = fmm_vlist_entry_of(c->mark[q] - slab->source_begin, v->direction[first + e]);
   }
+  if (write) end_entries(entry, n);
   slab->row_end = row + 1;
   slab->source_group_end = slab->source_group_begin + c->sources.n_groups;
   slab->target_group_end = slab->target_group_begin + c->targets.n_groups;
@@ -127,7 +135,7 @@ fmm_status fmm_vlist_slabs_create(fmm_vlist_slabs *slabs, const fmm_tree *tree, 
   FMM_CHECK(FMM_ALLOCATE(&c.mark, tree->n_boxes, "V marks"));
   const fmm_vlist_slab all = cut_all(&c, slabs, 0);
   FMM_CHECK(FMM_ALLOCATE(&slabs->slab, slabs->n, "V slabs"));
-  FMM_CHECK(FMM_ALLOCATE(&slabs->entry_source, v->n_entries, "V sources"));
+  FMM_CHECK(FMM_ALLOCATE_ZERO(&slabs->entry, v->n_entries + v->n_rows + 3, "V entries"));
   FMM_CHECK(FMM_ALLOCATE(&slabs->source_place, all.source_end, "V sources' places"));
   FMM_CHECK(FMM_ALLOCATE(&slabs->target_place, v->n_rows, "V targets' places"));
   FMM_CHECK(FMM_ALLOCATE(&slabs->source_box, all.source_group_end * FMM_VLIST_LANES, "V source groups"));
@@ -141,7 +149,7 @@ done:
 
 void fmm_vlist_slabs_free(fmm_vlist_slabs *slabs) {
   FMM_FREE(&slabs->slab);
-  FMM_FREE(&slabs->entry_source);
+  FMM_FREE(&slabs->entry);
   FMM_FREE(&slabs->source_place);
   FMM_FREE(&slabs->target_place);
   FMM_FREE(&slabs->source_box);
@@ -149,6 +157,6 @@ void fmm_vlist_slabs_free(fmm_vlist_slabs *slabs) {
 }
 
 size_t fmm_vlist_slabs_bytes(const fmm_vlist_slabs *slabs) {
-  return fmm_memory_bytes(slabs->slab) + fmm_memory_bytes(slabs->entry_source) + fmm_memory_bytes(slabs->source_place) + fmm_memory_bytes(slabs->target_place) +
+  return fmm_memory_bytes(slabs->slab) + fmm_memory_bytes(slabs->entry) + fmm_memory_bytes(slabs->source_place) + fmm_memory_bytes(slabs->target_place) +
          fmm_memory_bytes(slabs->source_box) + fmm_memory_bytes(slabs->target_rows);
 }

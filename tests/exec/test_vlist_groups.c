@@ -60,12 +60,19 @@ static void check_sources(const scene *s, const fmm_vlist_slabs *slabs, const fm
   const int32_t *box = slabs->source_box + slab->source_group_begin * FMM_VLIST_LANES;
   for (int64_t i = 0; i < n; i++) parent_of[i] = -1;
   memset(taken, 0, (size_t)groups);
-  for (int64_t e = v->offset[slab->row_begin]; e < v->offset[slab->row_end]; e++) {
-    const int32_t i = slabs->entry_source[e];
-    assert_in_range(i, 0, n - 1);
-    if (parent_of[i] < 0) check_place(&s->tree, v->entry[e], &slabs->source_place[slab->source_begin + i], s->tree.source_begin, s->tree.source_end, groups, taken);
-    else assert_int_equal(parent_of[i], v->entry[e]);
-    parent_of[i] = v->entry[e];
+  for (int64_t row = slab->row_begin; row < slab->row_end; row++) {
+    const fmm_vlist_entry *entry = slabs->entry + fmm_vlist_row_begin(v->offset, row);
+    const int64_t first = v->offset[row], after = v->offset[row + 1];
+    for (int64_t e = first; e < after; e++) {
+      const int64_t i = fmm_vlist_source_of(entry[e - first]);
+      assert_in_range(i, 0, n - 1);
+      assert_int_equal(fmm_vlist_direction_of(entry[e - first]), v->direction[e]);
+      if (parent_of[i] < 0) check_place(&s->tree, v->entry[e], &slabs->source_place[slab->source_begin + i], s->tree.source_begin, s->tree.source_end, groups, taken);
+      else assert_int_equal(parent_of[i], v->entry[e]);
+      parent_of[i] = v->entry[e];
+    }
+    if ((after - first) % 2) assert_int_equal(entry[after - first], fmm_vlist_entry_of(fmm_vlist_source_of(entry[after - first - 1]), FMM_VLIST_NO_DIRECTION));
+    assert_true(fmm_vlist_row_begin(v->offset, row) + (after - first + 1) / 2 * 2 <= fmm_vlist_row_begin(v->offset, row + 1));
   }
   for (int64_t i = 0; i < n; i++) {
     const fmm_vlist_place *place = &slabs->source_place[slab->source_begin + i];
@@ -201,8 +208,7 @@ static void compare_place(const fmm_vlist_kernels *k, int single, unsigned octan
   static _Alignas(64) reals spectrum[2], expanded[2], matrices, out[2];
   const fmm_vlist_place place[2] = {place_of(octants, first), place_of(0xff, 0)};
   const int64_t offset[2] = {0, 1};
-  const uint8_t direction[1] = {5};
-  const int32_t source[1] = {0};
+  const fmm_vlist_entry entry[4] = {fmm_vlist_entry_of(0, 5), fmm_vlist_entry_of(0, FMM_VLIST_NO_DIRECTION)};
   for (int i = 0; i < 16; i++) set(&spectrum[0], single, i, NAN), set(&out[0], single, i, 77);
   for (int part = 0; part < 16; part += 8)
     for (int o = 0; o < 8; o++) {
@@ -210,10 +216,10 @@ static void compare_place(const fmm_vlist_kernels *k, int single, unsigned octan
       set(&spectrum[1], single, part + o, there ? cos(part + o) : 0);
       if (there) set(&spectrum[0], single, part + place[0].lane[o], cos(part + o));
     }
-  for (int i = 0; i < 2 * PADDED * FMM_DIRECTIONS; i++) set(&matrices, single, i, sin(i));
+  for (int i = 0; i < 2 * PADDED * FMM_DIRECTIONS; i++) set(&matrices, single, i, i / (2 * k->padded) == FMM_VLIST_NO_DIRECTION ? 0 : sin(i));
   for (int w = 0; w < 2; w++) {
     k->expand(1, 1, &place[w], &spectrum[w], &expanded[w]);
-    const fmm_vlist_product product = {.row_end = 1, .offset = offset, .direction = direction, .source = source, .matrices = &matrices, .expanded = &expanded[w],
+    const fmm_vlist_product product = {.row_end = 1, .offset = offset, .entry = entry, .matrices = &matrices, .expanded = &expanded[w],
                                        .n_components = 1, .n_columns = 1, .target = &place[w], .out = &out[w]};
     k->product(&product);
   }
