@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "generate.h"
+#include "kernels/simd.h"
 #include "team_loop.h"
 
-enum { SAMPLES = 64 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 12, MORE = 1 << 15, CELLS = 4096 };
+enum { SAMPLES = 64 /* bits of a mask */, NEIGHBOURS = 6, SOME = 1 << 12, MORE = 1 << 15, CELLS = 4096, BLOCK = 64 /* points whose cells are found together */ };
 
 /* Between 0.50 of random points, whose mean over the samples varies by 0.02, and 0.65 of moved lattices, by 0.01. */
 static const double least_ratio = 0.58;
@@ -53,10 +54,12 @@ static void bound(sample samples[SAMPLES], int64_t n, const double *points, int 
 /* Samples that may be near to what lies in a cell: cells of one width between the first and the last sample and their reach; what lies outside counts to the outermost. */
 typedef struct axis { double low, cells_a_length; uint64_t near[CELLS]; } axis;
 
-static int cell_of(const axis *a, double x) {
-  double cell = (x - a->low) * a->cells_a_length;
-  return cell > 0 ? cell < CELLS - 1 ? (int)cell : CELLS - 1 : 0;
+static inline __attribute__((always_inline)) int cell_at(double low, double cells_a_length, double x) {
+  const double cell = (x - low) * cells_a_length, most = CELLS - 1, inside = cell < most ? cell : most;
+  return (int)(inside > 0 ? inside : 0); /* also of NaN */
 }
+
+static int cell_of(const axis *a, double x) { return cell_at(a->low, a->cells_a_length, x); }
 
 static void make_axis(axis *a, int which, const sample samples[SAMPLES]) {
   const double unit = 1 / samples[0].per_unit;
@@ -75,20 +78,64 @@ static void join(sample *to, const sample *from) {
     if (from->square[i] < to->square[NEIGHBOURS - 1]) insert(to, from->square[i], from->place[i]);
 }
 
+/* All three axes' cells of points that follow one another, in the order of their coordinates, so that vectors serve: a pattern of lows and scales repeats every eight points. */
+enum { PATTERN = 24 };
+typedef struct pattern { double low[PATTERN], cells_a_length[PATTERN]; } pattern;
+
+static inline __attribute__((always_inline)) void find_cells(const pattern *t, const double *points, int cell[3 * BLOCK]) {
+  for (int i = 0; i < 3 * BLOCK; i += PATTERN)
+    for (int k = 0; k < PATTERN; k++) cell[i + k] = cell_at(t->low[k], t->cells_a_length[k], points[i + k]);
+}
+
+#ifdef __x86_64__
+FMM_TARGET_AVX2 static void find_cells_avx2(const pattern *t, const double *points, int cell[3 * BLOCK]) { find_cells(t, points, cell); }
+FMM_TARGET_AVX512 static void find_cells_avx512(const pattern *t, const double *points, int cell[3 * BLOCK]) { find_cells(t, points, cell); }
+#else
+#define find_cells_avx2 find_cells
+#define find_cells_avx512 find_cells
+#endif
+
+static void cells_of_block(const pattern *t, const double *points, int cell[3 * BLOCK]) {
+  if (fmm_simd_level() >= FMM_SIMD_AVX512) find_cells_avx512(t, points, cell);
+  else if (fmm_simd_level() >= FMM_SIMD_AVX2) find_cells_avx2(t, points, cell);
+  else find_cells(t, points, cell);
+}
+
+/* Some points, of which whole blocks are looked up: those of others lie in `some`. */
+static const double *block_of(int64_t n, const double *points, int64_t every, int64_t block, double some[3 * BLOCK]) {
+  if (every == 1 && (block + 1) * BLOCK <= n) return points + 3 * block * BLOCK;
+  for (int i = 0; i < BLOCK; i++) {
+    const int64_t row = (block * BLOCK + i) * every;
+    memcpy(some + 3 * i, points + 3 * (row < n ? row : 0), 3 * sizeof *some); /* the first once more, which changes nothing */
+  }
+  return some;
+}
+
+/* Of a block, with what its threads found so far. */
+static void look_at_block(const axis axes[3], const pattern *t, const double *points, sample own[SAMPLES]) {
+  int cell[3 * BLOCK];
+  cells_of_block(t, points, cell);
+  for (int i = 0; i < BLOCK; i++) {
+    uint64_t near = axes[0].near[cell[3 * i]] & axes[1].near[cell[3 * i + 1]] & axes[2].near[cell[3 * i + 2]];
+    for (; near; near &= near - 1) look(&own[__builtin_ctzll(near)], points + 3 * i);
+  }
+}
+
 /* Among every so many-th point. */
 static void find_neighbours(sample samples[SAMPLES], int64_t n, const double *points, int64_t every, int threads) {
   axis axes[3];
+  pattern t;
   for (int k = 0; k < 3; k++) make_axis(&axes[k], k, samples);
+  for (int k = 0; k < PATTERN; k++) t.low[k] = axes[k % 3].low, t.cells_a_length[k] = axes[k % 3].cells_a_length;
+  const int64_t blocks = ((n + every - 1) / every + BLOCK - 1) / BLOCK;
 #pragma omp parallel num_threads(threads)
   {
     sample own[SAMPLES];
+    double some[3 * BLOCK];
     memcpy(own, samples, sizeof own);
 #pragma omp barrier
 #pragma omp for schedule(static) nowait
-    for (int64_t i = 0; i < n; i += every) {
-      uint64_t near = axes[0].near[cell_of(&axes[0], points[3 * i])] & axes[1].near[cell_of(&axes[1], points[3 * i + 1])] & axes[2].near[cell_of(&axes[2], points[3 * i + 2])];
-      for (; near; near &= near - 1) look(&own[__builtin_ctzll(near)], points + 3 * i);
-    }
+    for (int64_t b = 0; b < blocks; b++) look_at_block(axes, &t, block_of(n, points, every, b, some), own);
     fmm_join_begin();
     for (int k = 0; k < SAMPLES; k++) join(&samples[k], &own[k]);
     fmm_join_end();

@@ -237,24 +237,13 @@ INLINE void NAME(inverse_order)(const fmm_vlist_shape *s, int p, const void *in,
   }
 }
 
-/* Orders in use at usual accuracies have loops of known length. */
 static void NAME(forward)(const fmm_vlist_shape *s, const void *points, int kz, void *out, int64_t stride, int past, void *scratch) {
-  switch (s->order) {
-#ifdef FIXED
-    case 7: past ? NAME(forward_order)(s, 7, points, kz, out, stride, 1, scratch) : NAME(forward_order)(s, 7, points, kz, out, stride, 0, scratch); break;
-#endif
-    default: past ? NAME(forward_order)(s, s->order, points, kz, out, stride, 1, scratch) : NAME(forward_order)(s, s->order, points, kz, out, stride, 0, scratch);
-  }
+  past ? NAME(forward_order)(s, s->order, points, kz, out, stride, 1, scratch) : NAME(forward_order)(s, s->order, points, kz, out, stride, 0, scratch);
 #if defined(FMM_SIMD_AVX512_BUILD) || defined(FMM_SIMD_AVX2_BUILD)
   if (past) _mm_sfence();
 #endif
 }
 
 static void NAME(inverse)(const fmm_vlist_shape *s, const void *in, int64_t stride, int kz, void *points, void *scratch) {
-  switch (s->order) {
-#ifdef FIXED
-    case 7: kz ? NAME(inverse_order)(s, 7, in, stride, kz, 0, points, scratch) : NAME(inverse_order)(s, 7, in, stride, 0, 1, points, scratch); break;
-#endif
-    default: kz ? NAME(inverse_order)(s, s->order, in, stride, kz, 0, points, scratch) : NAME(inverse_order)(s, s->order, in, stride, 0, 1, points, scratch);
-  }
+  kz ? NAME(inverse_order)(s, s->order, in, stride, kz, 0, points, scratch) : NAME(inverse_order)(s, s->order, in, stride, 0, 1, points, scratch);
 }
