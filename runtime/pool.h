@@ -8,7 +8,7 @@
 void *fmm_pool_take(size_t bytes);
 /* Back to the pool; whole pages of 2 MB to the system unless somebody holds. */
 void fmm_pool_put(void *block, size_t bytes);
-void fmm_pool_hold(void);
+void fmm_pool_hold(int threads);
 void fmm_pool_release(void);
 int fmm_pool_is_held(void);
 /* Whole pages that are free go to the system; nonzero if there were any. */

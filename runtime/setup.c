@@ -295,7 +295,7 @@ fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, const fmm_p
   FMM_TRY(check_schedule(plan));
   FMM_TRY(FMM_ALLOCATE_ZERO(&s, 1, "the plan's set-up"));
   const int holds = points->n_sources + points->n_targets >= HOLD_MINIMUM; /* one step's memory serves the next; what small plans would leave of pages is much of theirs */
-  if (holds) fmm_memory_hold();
+  if (holds) fmm_memory_hold(plan->threads);
   const fmm_status status = build(s, plan, points);
   if (holds) fmm_memory_release();
   if (status != FMM_OK) fmm_setup_destroy(&s);

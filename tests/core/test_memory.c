@@ -35,8 +35,8 @@ static void held_memory_serves_again(void **state) {
   const size_t before = fmm_memory_now();
   char *whole = NULL, *a = NULL, *b = NULL;
   if (!is_pooled()) skip();
-  fmm_memory_hold();
-  fmm_memory_hold();
+  fmm_memory_hold(1);
+  fmm_memory_hold(1);
   assert_ok(FMM_ALLOCATE(&whole, 8 * MB - HEADER, "whole huge pages"));
   memset(whole, 1, 8 * MB - HEADER);
   char *const first = whole;
@@ -65,7 +65,7 @@ static void without_a_holder_or_for_little_there_is_no_pool(void **state) {
   char *a = NULL;
   assert_ok(FMM_ALLOCATE(&a, 5 * MB, "a"));
   FMM_FREE(&a);
-  fmm_memory_hold();
+  fmm_memory_hold(1);
   assert_ok(FMM_ALLOCATE(&a, 1000, "a little"));
   FMM_FREE(&a);
   assert_false(fmm_memory_give_back());
@@ -81,7 +81,7 @@ static void blocks_are_whole_whatever_comes_and_goes(void **state) {
   free(malloc(4 * MB)); /* the heap's own first steps */
   const long long before = address_space();
   for (int round = 0; round < 2; round++) {
-    fmm_memory_hold();
+    fmm_memory_hold(1);
     for (int step = 0; step < STEPS; step++) {
       random = random * 1664525u + 1013904223u;
       const int k = (int)(random >> 16) % BLOCKS;
@@ -112,7 +112,7 @@ static void kept_memory_is_given_back_for_want_of_address_space(void **state) {
   struct rlimit limit, less;
   if (!is_pooled()) skip();
   getrlimit(RLIMIT_AS, &limit);
-  fmm_memory_hold();
+  fmm_memory_hold(1);
   assert_ok(FMM_ALLOCATE(&a, 64 * MB, "a"));
   FMM_FREE(&a);
   assert_ok(FMM_ALLOCATE(&b, 80000, "a rest in the way")); /* of the 64 MB */
@@ -132,7 +132,7 @@ static void a_child_holds_nothing(void **state) {
   char *a = NULL, *b = NULL;
   int result;
   if (!is_pooled()) skip();
-  fmm_memory_hold();
+  fmm_memory_hold(1);
   assert_ok(FMM_ALLOCATE(&a, 8 * MB - HEADER, "kept in the parent"));
   assert_ok(FMM_ALLOCATE(&b, 4 * MB, "alive in both"));
   FMM_FREE(&a);
@@ -143,7 +143,7 @@ static void a_child_holds_nothing(void **state) {
     FMM_FREE(&b);
     faults |= (fmm_memory_give_back() != 0) << 2;
     fmm_memory_release(); /* as who held would */
-    fmm_memory_hold();
+    fmm_memory_hold(1);
     faults |= (FMM_ALLOCATE(&a, 8 * MB, "anew") != FMM_OK) << 3 | !fmm_pool_is_held() << 4;
     FMM_FREE(&a);
     fmm_memory_release();
@@ -162,7 +162,7 @@ static void many_rests_are_joined(void **state) {
   enum { MANY = 20000, BYTES = 70000 };
   static char *block[MANY];
   if (!is_pooled()) skip();
-  fmm_memory_hold();
+  fmm_memory_hold(1);
   for (int k = 0; k < MANY; k++) assert_ok(FMM_ALLOCATE(&block[k], BYTES, "a block"));
   for (int k = 1; k < MANY; k += 2) FMM_FREE(&block[k]); /* every other one is a rest now */
   fmm_memory_release();
