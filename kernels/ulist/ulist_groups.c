@@ -1,6 +1,7 @@
 /* Groups of rows by number of points, the mates of their entries, and the halos' lay-out. */
 #include "kernels/ulist/ulist_groups.h"
 
+#include <omp.h>
 #include <stdlib.h>
 
 static int64_t points_of(const fmm_tree *tree, const fmm_rows *u, int32_t row) {
@@ -30,58 +31,92 @@ static int64_t find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int
   return without;
 }
 
-/* Places of the leaves outside that each group reaches, in the order in which it does. seen: n_rows, -1: place of a row in the present halo, as halo_begin +
- * place. Returns how many parts there are, and counts them by row in part_offset[row + 1] and by group in halo_row_begin. */
-static int64_t place_halos(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int64_t *seen) {
+/* A thread's: the last group, or on the second walk n_groups + the last group, in which it met a row, and the row's place in that group's halo. */
+typedef struct meeting { int32_t group, place; } meeting;
+
+/* Places of the leaves outside that a group reaches, in the order in which it does; how many points and parts it has, and one part more of each of these rows, in [g + 1] and [row + 1]. */
+static void place_halo(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int32_t g, meeting *met) {
   int64_t points = 0, parts = 0;
-  for (int32_t g = 0; g < groups->n_groups; g++) {
-    groups->halo_begin[g] = points, groups->halo_row_begin[g] = parts;
-    for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
-      int32_t mate = groups->mate[e];
-      groups->place[e] = -1;
-      if (mate < groups->begin[g + 1]) continue;
-      if (seen[mate] < groups->halo_begin[g]) {
-        seen[mate] = points, points += points_of(tree, u, mate);
-        groups->part_offset[mate + 1]++, parts++;
-      }
-      groups->place[e] = (int32_t)(seen[mate] - groups->halo_begin[g]);
+  for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
+    const int32_t mate = groups->mate[e];
+    groups->place[e] = -1;
+    if (mate < groups->begin[g + 1]) continue;
+    if (met[mate].group != g) {
+      met[mate] = (meeting){g, (int32_t)points};
+      points += points_of(tree, u, mate), parts++;
+#pragma omp atomic
+      groups->part_offset[mate + 1]++;
     }
+    groups->place[e] = met[mate].place;
   }
-  groups->halo_begin[groups->n_groups] = points, groups->halo_row_begin[groups->n_groups] = parts;
-  return parts;
+  groups->halo_begin[g + 1] = points, groups->halo_row_begin[g + 1] = parts;
 }
 
-/* Parts by row: part_offset[row + 1] holds their number, then their end; rows of each halo. last: n_rows, -1: the last group that was given to a row. */
-static void sort_parts(fmm_ulist_groups *groups, const fmm_rows *u, int64_t *last) {
-  for (int32_t row = 0; row < u->n_rows; row++) groups->part_offset[row + 1] += groups->part_offset[row], last[row] = -1;
-  for (int32_t g = groups->n_groups - 1; g >= 0; g--) { /* from the back, filling each row's parts from their end */
-    int32_t *row = groups->halo_row + groups->halo_row_begin[g];
-    for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
-      int32_t mate = groups->mate[e];
-      if (mate < groups->begin[g + 1] || last[mate] == g) continue;
-      last[mate] = g, *row++ = mate;
-      groups->part[--groups->part_offset[mate + 1]] = (fmm_ulist_part){g, groups->place[e]};
-    }
-  }
-  for (int32_t row = 0; row < u->n_rows; row++) groups->part_offset[row] = groups->part_offset[row + 1]; /* begins now: one down */
+/* From numbers to their sums. */
+static void add_up(int64_t *sums, int32_t n) {
+  sums[0] = 0;
+  for (int32_t i = 0; i < n; i++) sums[i + 1] += sums[i];
 }
 
-static fmm_status make_halos(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u) {
-  int64_t *seen = NULL;
+/* The rows of a group's halo in the order of their places, each of which gets its part: from the back, part_offset[row + 1] being the first that is taken. */
+static void list_halo(fmm_ulist_groups *groups, const fmm_rows *u, int32_t g, meeting *met) {
+  int32_t *row = groups->halo_row + groups->halo_row_begin[g];
+  for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
+    const int32_t mate = groups->mate[e];
+    int64_t at;
+    if (mate < groups->begin[g + 1] || met[mate].group == groups->n_groups + g) continue;
+    met[mate].group = groups->n_groups + g, *row++ = mate;
+#pragma omp atomic capture
+    at = --groups->part_offset[mate + 1];
+    groups->part[at] = (fmm_ulist_part){g, groups->place[e]};
+  }
+}
+
+/* A row's few parts, which came in any order. */
+static void sort_parts(fmm_ulist_part *part, int64_t n) {
+  for (int64_t i = 1; i < n; i++) {
+    const fmm_ulist_part p = part[i];
+    int64_t k = i;
+    for (; k > 0 && part[k - 1].group > p.group; k--) part[k] = part[k - 1];
+    part[k] = p;
+  }
+}
+
+static fmm_status make_halos(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int threads) {
+  meeting *met = NULL;
   fmm_status status = FMM_OK;
   FMM_CHECK(FMM_ALLOCATE(&groups->halo_begin, groups->n_groups + 1, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&groups->halo_row_begin, groups->n_groups + 1, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE_ZERO(&groups->part_offset, (int64_t)u->n_rows + 1, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&groups->place, u->n_entries, "U list halos"));
-  FMM_CHECK(FMM_ALLOCATE(&seen, u->n_rows, "U list halos"));
-  for (int32_t row = 0; row < u->n_rows; row++) seen[row] = -1;
-  int64_t parts = place_halos(groups, tree, u, seen);
+  FMM_CHECK(FMM_ALLOCATE(&met, (int64_t)threads * u->n_rows, "U list halos"));
+#pragma omp parallel num_threads(threads)
+  {
+    meeting *own = met + (int64_t)omp_get_thread_num() * u->n_rows;
+    for (int32_t row = 0; row < u->n_rows; row++) own[row].group = -1;
+#pragma omp for schedule(dynamic, 1)
+    for (int32_t g = 0; g < groups->n_groups; g++) place_halo(groups, tree, u, g, own);
+  }
+  add_up(groups->halo_begin, groups->n_groups);
+  add_up(groups->halo_row_begin, groups->n_groups);
+  add_up(groups->part_offset, u->n_rows);
+  const int64_t parts = groups->part_offset[u->n_rows];
   FMM_CHECK(FMM_ALLOCATE(&groups->part, parts, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&groups->halo_row, parts, "U list halos"));
-  sort_parts(groups, u, seen);
-  groups->part_offset[u->n_rows] = parts;
+#pragma omp parallel num_threads(threads)
+  {
+#pragma omp for schedule(dynamic, 1)
+    for (int32_t g = 0; g < groups->n_groups; g++) list_halo(groups, u, g, met + (int64_t)omp_get_thread_num() * u->n_rows);
+#pragma omp single
+    {
+      for (int32_t row = 0; row < u->n_rows; row++) groups->part_offset[row] = groups->part_offset[row + 1]; /* begins now: one down */
+      groups->part_offset[u->n_rows] = parts;
+    }
+#pragma omp for schedule(static)
+    for (int32_t row = 0; row < u->n_rows; row++) sort_parts(groups->part + groups->part_offset[row], groups->part_offset[row + 1] - groups->part_offset[row]);
+  }
 done:
-  FMM_FREE(&seen);
+  FMM_FREE(&met);
   return status;
 }
 
@@ -138,7 +173,7 @@ fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tre
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads) reduction(+ : without)
   for (int32_t row = 0; row < u->n_rows; row++) without += find_mates(groups, u, row_of_box, row);
   groups->all_have_mates = !without;
-  FMM_CHECK(make_halos(groups, tree, u));
+  FMM_CHECK(make_halos(groups, tree, u, threads));
   FMM_CHECK(order_groups(groups, tree, u, threads));
 done:
   FMM_FREE(&row_of_box);

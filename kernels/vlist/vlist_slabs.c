@@ -52,6 +52,8 @@ static int fits(const cut *c, const fmm_vlist_slab *slab, int64_t row) {
   int32_t group;
   int64_t n = slab->source_end - slab->source_begin;
   if (c->limits->one_level && c->tree->level[v->row[row]] != c->tree->level[v->row[slab->row_begin]]) return 0;
+  const int64_t most = v->offset[row + 1] - v->offset[row]; /* new sources, each of a group of its own */
+  if (sources.n_groups + targets.n_groups + most + 1 <= c->limits->most_groups && n + most <= c->limits->most_sources) return 1;
   pack(&targets, __builtin_popcount(target_octants(c->tree, v->row[row])), &group);
   for (int64_t e = v->offset[row]; e < v->offset[row + 1]; e++)
     if (c->mark[v->entry[e]] < slab->source_begin) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <omp.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -157,6 +158,33 @@ static void a_child_holds_nothing(void **state) {
   fmm_memory_release();
 }
 
+/* New memory is touched by the holder's team, or, where that is at work, by whoever asks for it: whole either way. */
+static void a_team_and_each_of_a_team_get_whole_blocks(void **state) {
+  if (!is_pooled()) skip();
+  for (int threads = 1; threads <= 4; threads++) {
+    char *whole = NULL;
+    int faults = 0;
+    fmm_memory_hold(threads);
+    assert_ok(FMM_ALLOCATE(&whole, 21 * MB, "several huge pages"));
+    memset(whole, threads, 21 * MB);
+#pragma omp parallel num_threads(4) reduction(+ : faults)
+    {
+      unsigned char *own = NULL;
+      const int mark = 100 + omp_get_thread_num();
+      faults += FMM_ALLOCATE(&own, 9 * MB, "a thread's") != FMM_OK;
+      if (own) memset(own, mark, 9 * MB);
+#pragma omp barrier
+      for (int i = 0; own && i < 9 * MB; i += 4000) faults += own[i] != mark;
+      FMM_FREE(&own);
+    }
+    assert_int_equal(faults, 0);
+    for (int i = 0; i < 21 * MB; i += 4000) assert_int_equal(whole[i], threads);
+    FMM_FREE(&whole);
+    assert_true(fmm_memory_give_back());
+    fmm_memory_release();
+  }
+}
+
 /* Thousands of rests, as of plans that live on, are joined in whatever order the blocks between them go. */
 static void many_rests_are_joined(void **state) {
   enum { MANY = 20000, BYTES = 70000 };
@@ -175,6 +203,7 @@ static void many_rests_are_joined(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(held_memory_serves_again), cmocka_unit_test(without_a_holder_or_for_little_there_is_no_pool),
                                      cmocka_unit_test(blocks_are_whole_whatever_comes_and_goes), cmocka_unit_test(kept_memory_is_given_back_for_want_of_address_space),
-                                     cmocka_unit_test(a_child_holds_nothing), cmocka_unit_test(many_rests_are_joined)};
+                                     cmocka_unit_test(a_child_holds_nothing), cmocka_unit_test(a_team_and_each_of_a_team_get_whole_blocks),
+                                     cmocka_unit_test(many_rests_are_joined)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
