@@ -34,22 +34,26 @@ static int64_t find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int
 /* A thread's: the last group, or on the second walk n_groups + the last group, in which it met a row, and the row's place in that group's halo. */
 typedef struct meeting { int32_t group, place; } meeting;
 
-/* Places of the leaves outside that a group reaches, in the order in which it does; how many points and parts it has, and one part more of each of these rows, in [g + 1] and [row + 1]. */
+/* Places of the leaves outside that a group reaches, in the order in which it does; in [g + 1] how many points and rows its halo has. */
 static void place_halo(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int32_t g, meeting *met) {
-  int64_t points = 0, parts = 0;
+  int64_t points = 0, rows = 0;
   for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
     const int32_t mate = groups->mate[e];
     groups->place[e] = -1;
     if (mate < groups->begin[g + 1]) continue;
-    if (met[mate].group != g) {
-      met[mate] = (meeting){g, (int32_t)points};
-      points += points_of(tree, u, mate), parts++;
-#pragma omp atomic
-      groups->part_offset[mate + 1]++;
-    }
+    if (met[mate].group != g) met[mate] = (meeting){g, (int32_t)points}, points += points_of(tree, u, mate), rows++;
     groups->place[e] = met[mate].place;
   }
-  groups->halo_begin[g + 1] = points, groups->halo_row_begin[g + 1] = parts;
+  groups->halo_begin[g + 1] = points, groups->halo_row_begin[g + 1] = rows;
+}
+
+/* The rows of a group's halo in the order of their places. */
+static void list_halo(fmm_ulist_groups *groups, const fmm_rows *u, int32_t g, meeting *met) {
+  int32_t *row = groups->halo_row + groups->halo_row_begin[g];
+  for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
+    const int32_t mate = groups->mate[e];
+    if (mate >= groups->begin[g + 1] && met[mate].group != groups->n_groups + g) met[mate].group = groups->n_groups + g, *row++ = mate;
+  }
 }
 
 /* From numbers to their sums. */
@@ -58,28 +62,21 @@ static void add_up(int64_t *sums, int32_t n) {
   for (int32_t i = 0; i < n; i++) sums[i + 1] += sums[i];
 }
 
-/* The rows of a group's halo in the order of their places, each of which gets its part: from the back, part_offset[row + 1] being the first that is taken. */
-static void list_halo(fmm_ulist_groups *groups, const fmm_rows *u, int32_t g, meeting *met) {
-  int32_t *row = groups->halo_row + groups->halo_row_begin[g];
-  for (int64_t e = u->offset[groups->begin[g]]; e < u->offset[groups->begin[g + 1]]; e++) {
-    const int32_t mate = groups->mate[e];
-    int64_t at;
-    if (mate < groups->begin[g + 1] || met[mate].group == groups->n_groups + g) continue;
-    met[mate].group = groups->n_groups + g, *row++ = mate;
-#pragma omp atomic capture
-    at = --groups->part_offset[mate + 1];
-    groups->part[at] = (fmm_ulist_part){g, groups->place[e]};
+/* Each row's parts, one of each halo that it is in, by ascending group: from the last group and the back of each row on, part_offset[row + 1] being the first place that is taken. */
+static void deal_parts(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u) {
+  const int64_t parts = groups->halo_row_begin[groups->n_groups];
+  for (int64_t k = 0; k < parts; k++) groups->part_offset[groups->halo_row[k] + 1]++;
+  add_up(groups->part_offset, u->n_rows);
+  for (int32_t g = groups->n_groups - 1; g >= 0; g--) {
+    int64_t place = 0;
+    for (int64_t k = groups->halo_row_begin[g]; k < groups->halo_row_begin[g + 1]; k++) {
+      const int32_t row = groups->halo_row[k];
+      groups->part[--groups->part_offset[row + 1]] = (fmm_ulist_part){g, (int32_t)place};
+      place += points_of(tree, u, row);
+    }
   }
-}
-
-/* A row's few parts, which came in any order. */
-static void sort_parts(fmm_ulist_part *part, int64_t n) {
-  for (int64_t i = 1; i < n; i++) {
-    const fmm_ulist_part p = part[i];
-    int64_t k = i;
-    for (; k > 0 && part[k - 1].group > p.group; k--) part[k] = part[k - 1];
-    part[k] = p;
-  }
+  for (int32_t row = 0; row < u->n_rows; row++) groups->part_offset[row] = groups->part_offset[row + 1]; /* begins now: one down */
+  groups->part_offset[u->n_rows] = parts;
 }
 
 static fmm_status make_halos(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int threads) {
@@ -99,22 +96,12 @@ static fmm_status make_halos(fmm_ulist_groups *groups, const fmm_tree *tree, con
   }
   add_up(groups->halo_begin, groups->n_groups);
   add_up(groups->halo_row_begin, groups->n_groups);
-  add_up(groups->part_offset, u->n_rows);
-  const int64_t parts = groups->part_offset[u->n_rows];
+  const int64_t parts = groups->halo_row_begin[groups->n_groups];
   FMM_CHECK(FMM_ALLOCATE(&groups->part, parts, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&groups->halo_row, parts, "U list halos"));
-#pragma omp parallel num_threads(threads)
-  {
-#pragma omp for schedule(dynamic, 1)
-    for (int32_t g = 0; g < groups->n_groups; g++) list_halo(groups, u, g, met + (int64_t)omp_get_thread_num() * u->n_rows);
-#pragma omp single
-    {
-      for (int32_t row = 0; row < u->n_rows; row++) groups->part_offset[row] = groups->part_offset[row + 1]; /* begins now: one down */
-      groups->part_offset[u->n_rows] = parts;
-    }
-#pragma omp for schedule(static)
-    for (int32_t row = 0; row < u->n_rows; row++) sort_parts(groups->part + groups->part_offset[row], groups->part_offset[row + 1] - groups->part_offset[row]);
-  }
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+  for (int32_t g = 0; g < groups->n_groups; g++) list_halo(groups, u, g, met + (int64_t)omp_get_thread_num() * u->n_rows);
+  deal_parts(groups, tree, u);
 done:
   FMM_FREE(&met);
   return status;
