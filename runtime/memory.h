@@ -22,7 +22,7 @@ void fmm_free_bytes(void *pointer);
   } while (0)
 
 /* Between these, blocks of 64 kB and more, in any thread, come from a pool and go back there when they are freed, then or later (pool.h). Calls count, also of several threads; when the last has released, all that is
- * free goes to the system but for parts of pages. What comes from the system is touched first by a team of so many threads, the first holder's. */
+ * free goes to the system but for parts of pages. What a holder's thread gets from the system is touched first by a team of so many threads. */
 void fmm_memory_hold(int threads);
 void fmm_memory_release(void);
 /* What is kept now goes to the system, as when it has no more memory for others; nonzero if there was any. */

@@ -16,8 +16,8 @@ static const size_t page = (size_t)2 << 20;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static range *ranges;
 static atomic_int holders; /* changed under the lock */
-static int are_dear;       /* huge pages, since the first of the holders came */
-static int team = 1;       /* his, which touches new memory */
+static atomic_int n_late;  /* huge pages that were long in coming since the first of the holders came */
+static _Thread_local int own_holds, team; /* of the calling thread: how often it holds, and the team that touches what it asks for */
 
 static char *end_of(range *r) { return (char *)r + r->bytes; }
 static char *page_after(char *place) { return place + (page - (uintptr_t)place % page) % page; }
@@ -121,28 +121,30 @@ static char *map(size_t bytes) {
   return before = (uintptr_t)first, first;
 }
 
-/* Touches pages that are `step` apart, shared out as a static loop of the team would share them; nonzero if one was long in coming, after which its thread touches no more. */
-static int touch(char *first, size_t n, size_t step, int threads) {
-  const double soon = 1e-3 + 1e-4 * (threads < 20 ? threads - 1 : 20); /* 2 MB are cleared in 0.1 to 0.6 ms, by sixteen threads at once in 0.8 */
-  int dear = 0;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(| : dear) if (threads > 1)
+static int are_dear(void) { return atomic_load(&n_late) > 1; } /* one may be late for other reasons */
+
+/* Touches pages that are `step` apart, shared out as a static loop of the team would share them, until they are dear. */
+static void touch(char *first, size_t n, size_t step, int threads) {
+  const double soon = 1e-3 + 1e-4 * (threads < 20 ? threads : 20); /* 2 MB are cleared in 0.1 to 0.6 ms, by sixteen threads at once in 0.8 */
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
   for (size_t i = 0; i < n; i++) {
-    if (dear) continue;
+    if (are_dear()) continue;
     const double begin = fmm_now_s();
     *(volatile char *)(first + i * step) = 0;
-    dear = fmm_now_s() - begin > soon;
+    if (fmm_now_s() - begin > soon) atomic_fetch_add(&n_late, 1);
   }
-  return dear;
 }
 
 /* In huge pages, which make an evaluation of four million points 4 to 5 % faster, as long as they come soon: a host that has taken free ones back from a virtual machine, or a system that has to compact its memory, takes
- * ten times as long. All are touched at once by the team, which would wait for one another's later; where that is at work (it may not wait for this), three tell. */
+ * ten times as long. All are touched at once by the team, whose threads would wait for one another's later; where that is at work (it may not wait for this), or who asks has none, three tell. */
 static void ask_for_huge_pages(char *first, size_t bytes) {
   const size_t n = bytes / page;
-  if (are_dear) return;
+  const int alone = omp_in_parallel() || !own_holds;
+  if (are_dear()) return;
   madvise(first, bytes, MADV_HUGEPAGE);
-  are_dear = omp_in_parallel() && n > 3 ? touch(first, 3, (n - 1) / 2 * page, 1) : touch(first, n, page, omp_in_parallel() || n == 1 ? 1 : team);
-  if (are_dear) madvise(first, bytes, MADV_NOHUGEPAGE); /* but for those that are there */
+  if (alone && n > 3) touch(first, 3, (n - 1) / 2 * page, 1);
+  else touch(first, n, page, alone || n == 1 ? 1 : team);
+  if (are_dear()) madvise(first, bytes, MADV_NOHUGEPAGE); /* but for those that are there */
 }
 
 static int grow(size_t bytes) {
@@ -180,7 +182,7 @@ void fmm_pool_put(void *block, size_t bytes) {
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void in_parent(void) { pthread_mutex_unlock(&lock); }
 static void in_child(void) {
-  holders = 0;
+  holders = own_holds = 0;
   give_back();
   pthread_mutex_unlock(&lock);
 }
@@ -190,12 +192,14 @@ void fmm_pool_hold(int threads) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, follow_forks);
   pthread_mutex_lock(&lock);
-  if (!holders++) are_dear = 0, team = threads;
+  if (!holders++) atomic_store(&n_late, 0);
+  if (!own_holds++) team = threads;
   pthread_mutex_unlock(&lock);
 }
 
 void fmm_pool_release(void) {
   pthread_mutex_lock(&lock);
+  if (own_holds > 0) own_holds--;
   if (holders > 0 && !--holders) give_back(); /* none: held before a fork, in the child */
   pthread_mutex_unlock(&lock);
 }

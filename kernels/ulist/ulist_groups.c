@@ -1,7 +1,6 @@
 /* Groups of rows by number of points, the mates of their entries, and the halos' lay-out. */
 #include "kernels/ulist/ulist_groups.h"
 
-#include <omp.h>
 #include <stdlib.h>
 
 static int64_t points_of(const fmm_tree *tree, const fmm_rows *u, int32_t row) {
@@ -31,7 +30,9 @@ static int64_t find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int
   return without;
 }
 
-/* A thread's: the last group, or on the second walk n_groups + the last group, in which it met a row, and the row's place in that group's halo. */
+/* A walker's: the last group, or on the second walk n_groups + the last group, in which it met a row, and the row's place in that group's halo. Walkers take groups in turn, always the same ones, whatever
+ * threads there are; they are few, as each has a meeting for each row. */
+enum { MOST_WALKERS = 16 };
 typedef struct meeting { int32_t group, place; } meeting;
 
 /* Places of the leaves outside that a group reaches, in the order in which it does; in [g + 1] how many points and rows its halo has. */
@@ -80,19 +81,19 @@ static void deal_parts(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm
 }
 
 static fmm_status make_halos(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int threads) {
+  const int walkers = threads < MOST_WALKERS ? threads : MOST_WALKERS;
   meeting *met = NULL;
   fmm_status status = FMM_OK;
   FMM_CHECK(FMM_ALLOCATE(&groups->halo_begin, groups->n_groups + 1, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&groups->halo_row_begin, groups->n_groups + 1, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE_ZERO(&groups->part_offset, (int64_t)u->n_rows + 1, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&groups->place, u->n_entries, "U list halos"));
-  FMM_CHECK(FMM_ALLOCATE(&met, (int64_t)threads * u->n_rows, "U list halos"));
-#pragma omp parallel num_threads(threads)
-  {
-    meeting *own = met + (int64_t)omp_get_thread_num() * u->n_rows;
+  FMM_CHECK(FMM_ALLOCATE(&met, (int64_t)walkers * u->n_rows, "U list halos"));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+  for (int w = 0; w < walkers; w++) {
+    meeting *own = met + (int64_t)w * u->n_rows;
     for (int32_t row = 0; row < u->n_rows; row++) own[row].group = -1;
-#pragma omp for schedule(dynamic, 1)
-    for (int32_t g = 0; g < groups->n_groups; g++) place_halo(groups, tree, u, g, own);
+    for (int32_t g = w; g < groups->n_groups; g += walkers) place_halo(groups, tree, u, g, own);
   }
   add_up(groups->halo_begin, groups->n_groups);
   add_up(groups->halo_row_begin, groups->n_groups);
@@ -100,7 +101,8 @@ static fmm_status make_halos(fmm_ulist_groups *groups, const fmm_tree *tree, con
   FMM_CHECK(FMM_ALLOCATE(&groups->part, parts, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&groups->halo_row, parts, "U list halos"));
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-  for (int32_t g = 0; g < groups->n_groups; g++) list_halo(groups, u, g, met + (int64_t)omp_get_thread_num() * u->n_rows);
+  for (int w = 0; w < walkers; w++)
+    for (int32_t g = w; g < groups->n_groups; g += walkers) list_halo(groups, u, g, met + (int64_t)w * u->n_rows);
   deal_parts(groups, tree, u);
 done:
   FMM_FREE(&met);

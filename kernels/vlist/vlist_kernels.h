@@ -35,7 +35,7 @@ typedef struct fmm_vlist_shape {
 typedef struct fmm_vlist_product {
   int64_t row_begin, row_end;
   const int64_t *offset;     /* row r has offset[r+1] - offset[r] entries from fmm_vlist_row_begin(offset, r) on */
-  const fmm_vlist_entry *entry; /* their sources are those expanded; two entries behind the last row are read ahead */
+  const fmm_vlist_entry *entry; /* their sources are those expanded; FMM_VLIST_AHEAD entries behind the last row are read too */
   const void *matrices;      /* [out][in][direction][re of padded lanes | im], zeros in FMM_VLIST_NO_DIRECTION */
   const void *expanded;      /* [source][component*n_columns + column][re | im] */
   int n_components, n_columns;

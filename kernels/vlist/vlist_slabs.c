@@ -131,13 +131,15 @@ static fmm_vlist_slab cut_all(cut *c, fmm_vlist_slabs *s, int write) {
 }
 
 fmm_status fmm_vlist_slabs_create(fmm_vlist_slabs *slabs, const fmm_tree *tree, const fmm_rows *v, const fmm_vlist_limits *limits) {
-  cut c = {.tree = tree, .v = v, .limits = limits};
+  const int64_t most = FMM_VLIST_MOST_SOURCES;
+  const fmm_vlist_limits own = {limits->most_groups, limits->most_sources < most ? limits->most_sources : most, limits->one_level};
+  cut c = {.tree = tree, .v = v, .limits = &own};
   fmm_status status = FMM_OK;
   *slabs = (fmm_vlist_slabs){0};
   FMM_CHECK(FMM_ALLOCATE(&c.mark, tree->n_boxes, "V marks"));
   const fmm_vlist_slab all = cut_all(&c, slabs, 0);
   FMM_CHECK(FMM_ALLOCATE(&slabs->slab, slabs->n, "V slabs"));
-  FMM_CHECK(FMM_ALLOCATE_ZERO(&slabs->entry, v->n_entries + v->n_rows + 3, "V entries"));
+  FMM_CHECK(FMM_ALLOCATE_ZERO(&slabs->entry, fmm_vlist_row_begin(v->offset, v->n_rows) + FMM_VLIST_AHEAD, "V entries"));
   FMM_CHECK(FMM_ALLOCATE(&slabs->source_place, all.source_end, "V sources' places"));
   FMM_CHECK(FMM_ALLOCATE(&slabs->target_place, v->n_rows, "V targets' places"));
   FMM_CHECK(FMM_ALLOCATE(&slabs->source_box, all.source_group_end * FMM_VLIST_LANES, "V source groups"));

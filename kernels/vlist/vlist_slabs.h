@@ -14,7 +14,7 @@ enum { FMM_VLIST_LANES = 8, FMM_VLIST_NONE = 255 };
 /* An entry of a row: its source among those of its slab, and the direction. Products read two at once, since their loads are what limits them: rows begin at even places, and an odd number of entries is made
  * even by one that adds nothing, in the direction of the row itself, of which no box is far, from the source before it. */
 typedef uint32_t fmm_vlist_entry;
-enum { FMM_VLIST_DIRECTION_BITS = 5, FMM_VLIST_NO_DIRECTION = 13, FMM_VLIST_MOST_SOURCES = 1 << (32 - FMM_VLIST_DIRECTION_BITS) /* of a slab */ };
+enum { FMM_VLIST_DIRECTION_BITS = 5, FMM_VLIST_NO_DIRECTION = 13, FMM_VLIST_MOST_SOURCES = 1 << (32 - FMM_VLIST_DIRECTION_BITS) /* of a slab */, FMM_VLIST_AHEAD = 4 /* entries behind a row that products read without using them */ };
 static inline fmm_vlist_entry fmm_vlist_entry_of(int64_t source, int direction) { return (fmm_vlist_entry)(source << FMM_VLIST_DIRECTION_BITS | direction); }
 static inline int64_t fmm_vlist_source_of(fmm_vlist_entry e) { return e >> FMM_VLIST_DIRECTION_BITS; }
 static inline int fmm_vlist_direction_of(fmm_vlist_entry e) { return (int)(e & ((1u << FMM_VLIST_DIRECTION_BITS) - 1)); }
@@ -39,14 +39,14 @@ typedef struct fmm_vlist_slab {
 typedef struct fmm_vlist_slabs {
   int64_t n, most_sources, most_source_groups, most_target_groups; /* most: of a slab */
   fmm_vlist_slab *slab;
-  fmm_vlist_entry *entry;        /* of all rows, and a pair behind the last that is read ahead */
+  fmm_vlist_entry *entry;        /* of all rows, and FMM_VLIST_AHEAD behind the last */
   fmm_vlist_place *source_place; /* of the sources of all slabs */
   fmm_vlist_place *target_place; /* of every row */
   int32_t *source_box;           /* of every lane of the source groups of all slabs; -1: no box */
   struct { int32_t first, last; } *target_rows; /* of the target groups of all slabs: their first and last row */
 } fmm_vlist_slabs;
 
-/* A slab has at most most_groups, sources' and targets' together, and at most most_sources, which is at most FMM_VLIST_MOST_SOURCES, but at least a row. one_level: its rows are of one level. */
+/* A slab has at most most_groups, sources' and targets' together, and at most most_sources (and FMM_VLIST_MOST_SOURCES), but at least a row. one_level: its rows are of one level. */
 typedef struct fmm_vlist_limits { int64_t most_groups, most_sources; int one_level; } fmm_vlist_limits;
 
 /* Every row has a child with targets, every source that it names one with sources: the V list has no others (runtime/lists.h). */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <omp.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -185,6 +187,49 @@ static void a_team_and_each_of_a_team_get_whole_blocks(void **state) {
   }
 }
 
+static int threads_of_process(void) {
+  char line[256];
+  int n = -1;
+  FILE *f = fopen("/proc/self/status", "r");
+  while (f && fgets(line, sizeof line, f)) sscanf(line, "Threads: %d", &n);
+  if (f) fclose(f);
+  return n;
+}
+
+/* Whether more of a block's huge pages are there than the first, which has its header: all, or those that came before it was clear that they come late. */
+static int was_touched(char *block, size_t bytes) {
+  for (size_t at = 2 * MB; at < bytes; at += 2 * MB) {
+    unsigned char there = 0;
+    mincore((void *)((uintptr_t)(block + at) / 4096 * 4096), 1, &there);
+    if (there & 1) return 1;
+  }
+  return 0;
+}
+
+/* Of a holder of one thread, beside one of four. */
+static void *take_alone(void *faults) {
+  char *a = NULL;
+  fmm_memory_hold(1);
+  const int before = threads_of_process();
+  *(int *)faults += FMM_ALLOCATE(&a, 64 * MB, "a lot") != FMM_OK;
+  *(int *)faults += threads_of_process() != before;
+  *(int *)faults += !was_touched(a, 64 * MB);
+  FMM_FREE(&a);
+  fmm_memory_release();
+  return NULL;
+}
+
+static void each_holder_has_a_team_of_its_own(void **state) {
+  pthread_t other;
+  int faults = 0;
+  if (!is_pooled() || threads_of_process() < 0) skip();
+  fmm_memory_hold(4);
+  assert_int_equal(pthread_create(&other, NULL, take_alone, &faults), 0);
+  assert_int_equal(pthread_join(other, NULL), 0);
+  assert_int_equal(faults, 0);
+  fmm_memory_release();
+}
+
 /* Thousands of rests, as of plans that live on, are joined in whatever order the blocks between them go. */
 static void many_rests_are_joined(void **state) {
   enum { MANY = 20000, BYTES = 70000 };
@@ -203,7 +248,7 @@ static void many_rests_are_joined(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(held_memory_serves_again), cmocka_unit_test(without_a_holder_or_for_little_there_is_no_pool),
                                      cmocka_unit_test(blocks_are_whole_whatever_comes_and_goes), cmocka_unit_test(kept_memory_is_given_back_for_want_of_address_space),
-                                     cmocka_unit_test(a_child_holds_nothing), cmocka_unit_test(a_team_and_each_of_a_team_get_whole_blocks),
+                                     cmocka_unit_test(a_child_holds_nothing), cmocka_unit_test(each_holder_has_a_team_of_its_own), cmocka_unit_test(a_team_and_each_of_a_team_get_whole_blocks),
                                      cmocka_unit_test(many_rests_are_joined)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,9 @@
 #include "test.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "kernels/simd.h"
 #include "kernels/vlist/vlist_kernels.h"
@@ -245,10 +248,88 @@ static void sums_do_not_depend_on_lanes_or_on_what_is_beside_them(void **state) 
   fmm_simd_cap(FMM_N_SIMD - 1);
 }
 
+/* So many bytes right before a page that nobody may read. */
+static void *before_a_guard(size_t bytes, void **mapped, size_t *length) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), used = (bytes + page - 1) / page * page;
+  char *all = mmap(NULL, *length = used + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_true((void *)all != MAP_FAILED);
+  assert_int_equal(mprotect(all + used, page, PROT_NONE), 0);
+  *mapped = all;
+  return all + used - bytes;
+}
+
+enum { ROWS = 12, SOURCES = 5 };
+
+/* Rows of 1 to ROWS entries, each of them a row of its own besides: the same sums, and nothing read behind what a slab's entries have. */
+static void compare_rows(const fmm_vlist_kernels *k, int single, int last) {
+  static _Alignas(64) reals spectrum, matrices, expanded[SOURCES], whole[ROWS], part;
+  int64_t offset[ROWS + 1] = {0};
+  size_t length;
+  void *mapped;
+  const size_t value = 2 * (size_t)k->padded * k->real_bytes, out = 16 * k->real_bytes;
+  fmm_vlist_place place[ROWS];
+  for (int i = 0; i < 2 * k->padded * FMM_DIRECTIONS; i++) set(&matrices, single, i, i / (2 * k->padded) == FMM_VLIST_NO_DIRECTION ? 0 : sin(i));
+  for (int i = 0; i < SOURCES; i++) {
+    const fmm_vlist_place at = place_of(0xff, 0);
+    for (int j = 0; j < 16; j++) set(&spectrum, single, j, cos(16 * i + j));
+    k->expand(1, 1, &at, &spectrum, (char *)expanded + (size_t)i * value);
+  }
+  for (int r = 0; r < ROWS; r++) offset[r + 1] = offset[r] + (r == ROWS - 1 ? last : r + 1), place[r] = place_of(0xff, 0), place[r].group = r;
+  const int64_t n = fmm_vlist_row_begin(offset, ROWS) + FMM_VLIST_AHEAD;
+  fmm_vlist_entry *entry = before_a_guard((size_t)n * sizeof *entry, &mapped, &length);
+  for (int r = 0; r < ROWS; r++) {
+    fmm_vlist_entry *row = entry + fmm_vlist_row_begin(offset, r);
+    const int64_t in_row = offset[r + 1] - offset[r];
+    for (int64_t e = 0; e < in_row; e++) row[e] = fmm_vlist_entry_of((r + 3 * e) % SOURCES, (int)((7 * e + r) % FMM_VLIST_NO_DIRECTION));
+    if (in_row % 2) row[in_row] = fmm_vlist_entry_of(fmm_vlist_source_of(row[in_row - 1]), FMM_VLIST_NO_DIRECTION);
+  }
+  fmm_vlist_product product = {.row_end = ROWS, .offset = offset, .entry = entry, .matrices = &matrices, .expanded = expanded, .n_components = 1, .n_columns = 1, .target = place, .out = whole};
+  k->product(&product);
+  for (int r = 0; r < ROWS; r++) {
+    double sum[16] = {0};
+    for (int64_t e = 0; e < offset[r + 1] - offset[r]; e++) {
+      const int64_t one[2] = {0, 1};
+      const fmm_vlist_entry alone[2 + FMM_VLIST_AHEAD] = {entry[fmm_vlist_row_begin(offset, r) + e], fmm_vlist_entry_of(0, FMM_VLIST_NO_DIRECTION)};
+      product = (fmm_vlist_product){.row_end = 1, .offset = one, .entry = alone, .matrices = &matrices, .expanded = expanded, .n_components = 1, .n_columns = 1, .target = place, .out = &part};
+      k->product(&product);
+      for (int j = 0; j < 16; j++) sum[j] += get(&part, single, j);
+    }
+    reals *of_row = (reals *)(void *)((char *)whole + (size_t)r * out);
+    for (int j = 0; j < 16; j++)
+      if (!(fabs(get(of_row, single, j) - sum[j]) < (single ? 2e-4 : 1e-12))) fail_msg("%s, row of %d entries: value %d is %g, not %g", single ? "single" : "double", (int)(offset[r + 1] - offset[r]), j, get(of_row, single, j), sum[j]);
+  }
+  munmap(mapped, length);
+}
+
+/* What makes an odd number of entries even adds nothing. */
+static void check_no_direction(const fmm_vlist_kernels *k, int single) {
+  static _Alignas(64) reals matrices;
+  double full[343][2];
+  for (int i = 0; i < 343; i++) {
+    const int d[3] = {i / 49 - 3, i / 7 % 7 - 3, i % 7 - 3}, is_near = abs(d[0]) <= 1 && abs(d[1]) <= 1 && abs(d[2]) <= 1;
+    full[i][0] = is_near ? 0 : cos(i), full[i][1] = is_near ? 0 : sin(i);
+  }
+  k->matrices(full, &matrices);
+  for (int i = 0; i < 2 * k->padded; i++) assert_true(get(&matrices, single, FMM_VLIST_NO_DIRECTION * 2 * k->padded + i) == 0);
+}
+
+static void rows_sum_what_their_entries_do_and_read_no_further(void **state) {
+  for (int simd = FMM_SIMD_PLAIN; simd < FMM_N_SIMD; simd++) {
+    fmm_simd_cap((fmm_simd)simd);
+    if ((int)fmm_simd_level() != simd) break;
+    for (int single = 0; single < 2; single++) {
+      for (int last = 1; last <= ROWS; last++) compare_rows(fmm_vlist_kernels_find(single), single, last);
+      check_no_direction(fmm_vlist_kernels_find(single), single);
+    }
+  }
+  fmm_simd_cap(FMM_N_SIMD - 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_child_that_is_needed_has_one_lane_of_its_parents_group),
                                      cmocka_unit_test(groups_of_a_surface_fill_four_lanes_of_five),
                                      cmocka_unit_test(memory_that_fails_is_reported_and_leaks_nothing),
-                                     cmocka_unit_test(sums_do_not_depend_on_lanes_or_on_what_is_beside_them)};
+                                     cmocka_unit_test(sums_do_not_depend_on_lanes_or_on_what_is_beside_them),
+                                     cmocka_unit_test(rows_sum_what_their_entries_do_and_read_no_further)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
