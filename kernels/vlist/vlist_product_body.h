@@ -179,7 +179,7 @@ static void NAME(matrices)(const double full[343][2], void *out) {
     }
 }
 
-/* Loads of indices take turns with those of vectors, one a cycle (Zen 5), so an entry has half of one, and that before it is needed. */
+/* A load of an index takes as long as one of a vector where both are under way (Zen 5): so there is half a load an entry, a turn before it is needed (docs/notes-cpu-trials.md). */
 INLINE uint64_t NAME(two_entries)(const fmm_vlist_entry *e) {
   uint64_t both;
   memcpy(&both, e, sizeof both);
@@ -222,7 +222,7 @@ INLINE void NAME(add_entries)(NAME(product_sums) *s, uint64_t both, const REAL *
  * A sum that takes two multiply-adds an entry waits for the first before the second: eight such sums just fill two units of latency 4, fewer
  * do not. With 32 registers the products with real and with imaginary parts of the matrices are summed apart. */
 INLINE void NAME(product_group)(const fmm_vlist_product *p, int64_t row, int components, int columns, int out, int column, int first, int GROUP, REAL *sums) {
-  enum { WIDE = NAME(WIDE), PAIR = 2 * NAME(PADDED), TURN = REAL_BYTES / 4 /* twos a turn; of floats one, as how many rows of a surface have is hard to foretell, and guesses cost as much */ };
+  enum { WIDE = NAME(WIDE), PAIR = 2 * NAME(PADDED), TURN = REAL_BYTES / 4 /* twos a turn; in single one: how many entries a row of a surface has is hard to foretell, and a wrong guess takes longer than another two at once save */ };
   NAME(product_sums) s = {0};
   const int64_t n = p->offset[row + 1] - p->offset[row];
   for (int in = 0; in < components; in++) {

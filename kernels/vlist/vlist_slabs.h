@@ -19,7 +19,7 @@ static inline fmm_vlist_entry fmm_vlist_entry_of(int64_t source, int direction) 
 static inline int64_t fmm_vlist_source_of(fmm_vlist_entry e) { return e >> FMM_VLIST_DIRECTION_BITS; }
 static inline int fmm_vlist_direction_of(fmm_vlist_entry e) { return (int)(e & ((1u << FMM_VLIST_DIRECTION_BITS) - 1)); }
 
-/* Where a row's entries begin; offset: of the V list's rows. There is one place more than a row has entries, which is enough. */
+/* Where a row's entries begin; offset: of the V list's rows. Each row before counts for one more than it has, rounded up: room for what makes an odd number even. */
 static inline int64_t fmm_vlist_row_begin(const int64_t *offset, int64_t row) { return (offset[row] + row + 1) / 2 * 2; }
 
 /* Where a parent's children are in a slab's groups. */
