@@ -16,7 +16,7 @@ static const size_t page = (size_t)2 << 20;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static range *ranges;
 static atomic_int holders; /* changed under the lock */
-static atomic_int n_late;  /* huge pages that were long in coming since the first of the holders came */
+static atomic_int n_touched, n_late; /* huge pages, and those that were long in coming, since the first of the holders came */
 static _Thread_local int own_holds, team; /* of the calling thread: how often it holds, and the team that touches what it asks for */
 
 static char *end_of(range *r) { return (char *)r + r->bytes; }
@@ -121,7 +121,9 @@ static char *map(size_t bytes) {
   return before = (uintptr_t)first, first;
 }
 
-static int are_dear(void) { return atomic_load(&n_late) > 1; } /* one may be late for other reasons */
+/* Of many one may be late for other reasons; one of the first counts as two, and so is enough. */
+enum { MANY = 16, FEW_LATE = 1 };
+static int are_dear(void) { return atomic_load(&n_late) > FEW_LATE; }
 
 /* Touches n places `step` apart, each thread of the team those that a static loop would give it, until pages are dear. */
 static void touch(char *first, size_t n, size_t step, int threads) {
@@ -131,7 +133,8 @@ static void touch(char *first, size_t n, size_t step, int threads) {
     if (are_dear()) continue;
     const double begin = fmm_now_s();
     *(volatile char *)(first + i * step) = 0;
-    if (fmm_now_s() - begin > soon) atomic_fetch_add(&n_late, 1);
+    const int is_late = fmm_now_s() - begin > soon, touched = atomic_fetch_add(&n_touched, 1);
+    if (is_late) atomic_fetch_add(&n_late, touched < MANY ? 2 : 1);
   }
 }
 
@@ -193,7 +196,7 @@ void fmm_pool_hold(int threads) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, follow_forks);
   pthread_mutex_lock(&lock);
-  if (!holders++) atomic_store(&n_late, 0);
+  if (!holders++) atomic_store(&n_late, 0), atomic_store(&n_touched, 0);
   if (!own_holds++) team = threads;
   pthread_mutex_unlock(&lock);
 }
