@@ -349,7 +349,7 @@ static desk own_desk(const fmm_operators *o, double *desks) {
   return (desk){at, at + n, at + 2 * n, at + 3 * n, at + 4 * n, planes, planes + 3 * o->n_surface};
 }
 
-/* Ways up one after the other, then all ways down; their sums are added in one order, whoever made them. */
+/* All ways up, then all ways down, each a job; sums are added in one order, whoever made them. */
 static fmm_status run_all(int n, chain *c, int threads) {
   const fmm_operators *o = c->o;
   double *desks = NULL;

@@ -188,8 +188,10 @@ INLINE uint64_t NAME(two_entries)(const fmm_vlist_entry *e) {
 
 typedef struct NAME(product_sums) { NAME(wide) re[4], im[4], re_apart[4], im_apart[4]; } NAME(product_sums);
 
-INLINE void NAME(add_entry)(NAME(product_sums) *s, const REAL *matrix, const REAL *source, int GROUP) {
-  const NAME(wide) *m = (const NAME(wide) *)matrix, *x = (const NAME(wide) *)source;
+/* pitch: reals from one source to the next. */
+INLINE void NAME(add_entry)(NAME(product_sums) *s, fmm_vlist_entry e, const REAL *matrices, const REAL *expanded, int64_t pitch, int GROUP) {
+  const NAME(wide) *m = (const NAME(wide) *)(matrices + (size_t)fmm_vlist_direction_of(e) * (2 * NAME(PADDED)));
+  const NAME(wide) *x = (const NAME(wide) *)(expanded + fmm_vlist_source_of(e) * pitch);
 #pragma GCC unroll 4
   for (int g = 0; g < GROUP; g++) {
     NAME(wide) mr = m[g], mi = m[g + NAME(PADDED) / NAME(WIDE)], xr = x[g], xi = x[g + NAME(PADDED) / NAME(WIDE)];
@@ -209,26 +211,23 @@ INLINE void NAME(add_entry)(NAME(product_sums) *s, const REAL *matrix, const REA
   }
 }
 
-/* Two entries of values with so many reals between two sources. */
 INLINE void NAME(add_entries)(NAME(product_sums) *s, uint64_t both, const REAL *matrices, const REAL *expanded, int64_t pitch, int GROUP) {
 #pragma GCC unroll 2
-  for (int k = 0; k < 2; k++) {
-    const fmm_vlist_entry e = (fmm_vlist_entry)(both >> 32 * k);
-    NAME(add_entry)(s, matrices + (size_t)fmm_vlist_direction_of(e) * (2 * NAME(PADDED)), expanded + fmm_vlist_source_of(e) * pitch, GROUP);
-  }
+  for (int k = 0; k < 2; k++) NAME(add_entry)(s, (fmm_vlist_entry)(both >> 32 * k), matrices, expanded, pitch, GROUP);
 }
 
 /* GROUP vectors of the 27 for one row, output component and column: sums stay in registers over all entries and input components.
  * A sum that takes two multiply-adds an entry waits for the first before the second: eight such sums just fill two units of latency 4, fewer
  * do not. With 32 registers the products with real and with imaginary parts of the matrices are summed apart. */
 INLINE void NAME(product_group)(const fmm_vlist_product *p, int64_t row, int components, int columns, int out, int column, int first, int GROUP, REAL *sums) {
-  enum { WIDE = NAME(WIDE), PAIR = 2 * NAME(PADDED), TURN = REAL_BYTES / 4 /* twos a turn; in single one: how many entries a row of a surface has is hard to foretell, and a wrong guess takes longer than another two at once save */ };
+  enum { WIDE = NAME(WIDE), PAIR = 2 * NAME(PADDED), TURN = VECTOR_BYTES == 64 && REAL_BYTES == 8 ? 2 : 1 /* twos a turn; in single with as many registers how many entries a row of a surface has is hard to foretell, and a wrong guess takes longer than more at once save */ };
   NAME(product_sums) s = {0};
   const int64_t n = p->offset[row + 1] - p->offset[row];
   for (int in = 0; in < components; in++) {
     const REAL *matrices = (const REAL *)p->matrices + (int64_t)(out * components + in) * FMM_DIRECTIONS * PAIR + first * WIDE;
     const REAL *expanded = (const REAL *)p->expanded + (int64_t)(in * columns + column) * PAIR + first * WIDE;
     const fmm_vlist_entry *entry = p->entry + fmm_vlist_row_begin(p->offset, row), *const end = entry + n;
+#if VECTOR_BYTES > 16
     uint64_t next[TURN];
     for (int i = 0; i < TURN; i++) next[i] = NAME(two_entries)(entry + 2 * i);
     for (; entry + 2 * (TURN - 1) < end; entry += 2 * TURN)
@@ -239,6 +238,9 @@ INLINE void NAME(product_group)(const fmm_vlist_product *p, int64_t row, int com
         NAME(add_entries)(&s, now, matrices, expanded, components * columns * PAIR, GROUP);
       }
     if (TURN > 1 && entry < end) NAME(add_entries)(&s, next[0], matrices, expanded, components * columns * PAIR, GROUP);
+#else /* loads of vectors take longer than those of indices, and registers are few */
+    for (; entry < end; entry++) NAME(add_entry)(&s, *entry, matrices, expanded, components * columns * PAIR, GROUP);
+#endif
   }
 #pragma GCC unroll 4
   for (int g = 0; g < GROUP; g++) {
