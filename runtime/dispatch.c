@@ -7,6 +7,7 @@
 
 #include "column_units.h"
 #include "plan.h"
+#include "time_shares.h"
 
 const fmm_phase_impl *const fmm_cpu_phases[FMM_N_PHASES] = {&fmm_up_cpu, &fmm_ulist_cpu, &fmm_vlist_cpu, &fmm_wlist_cpu, &fmm_xlist_cpu, &fmm_down_cpu};
 
@@ -121,16 +122,26 @@ static fmm_status exchange_check(fmm_setup *s, fmm_trace *trace) {
   return run_cpu(s, trace, FMM_PHASE_DOWN);
 }
 
-static fmm_status trace_gpu(fmm_setup *s, fmm_trace *trace, double zero_s) {
-  static const char *const copies[FMM_GPU_N_COPIES] = {"densities to gpu", "expansions to gpu", "expansions from gpu", "results from gpu"};
-  double begin, end;
+/* Phases of two streams share the device, and what both have of it was not measured apart. */
+static fmm_status time_gpu(fmm_setup *s, fmm_trace *trace, double zero_s) {
+  fmm_under_way work[FMM_N_PHASES];
+  double share_s[FMM_N_PHASES];
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
-    FMM_TRY(fmm_gpu_phase_span(s->gpu, phase, &begin, &end));
-    if (end <= 0) continue;
-    fmm_trace_add(trace, phase == FMM_PHASE_ULIST || phase == FMM_PHASE_WLIST ? "gpu near" : "gpu far", fmm_phase_names[phase], zero_s + begin, zero_s + end);
-    if (!on_cpu(s, phase) || end - begin > s->info.phase_measured_s[phase]) s->info.phase_measured_s[phase] = end - begin;
+    fmm_under_way *w = &work[phase];
+    FMM_TRY(fmm_gpu_phase_span(s->gpu, phase, &w->begin, &w->end));
+    w->foretold = s->info.phase_predicted_s[phase];
+    if (w->end > 0) fmm_trace_add(trace, phase == FMM_PHASE_ULIST || phase == FMM_PHASE_WLIST ? "gpu near" : "gpu far", fmm_phase_names[phase], zero_s + w->begin, zero_s + w->end);
   }
+  fmm_time_shares(FMM_N_PHASES, work, share_s);
+  for (int phase = 0; phase < FMM_N_PHASES; phase++)
+    if (on_gpu(s, phase)) s->info.phase_measured_s[phase] = fmax(s->info.phase_measured_s[phase], share_s[phase]); /* of both devices' parts the longer */
+  return FMM_OK;
+}
+
+static fmm_status trace_copies(fmm_setup *s, fmm_trace *trace, double zero_s) {
+  static const char *const copies[FMM_GPU_N_COPIES] = {"densities to gpu", "expansions to gpu", "expansions from gpu", "results from gpu"};
   for (int copy = 0; copy < FMM_GPU_N_COPIES; copy++) {
+    double begin, end;
     FMM_TRY(fmm_gpu_copy_span(s->gpu, copy, &begin, &end));
     if (end > 0) fmm_trace_add(trace, copy == FMM_GPU_COPY_DENSITIES || copy == FMM_GPU_COPY_SEND ? "copy in" : "copy out", copies[copy], zero_s + begin, zero_s + end);
   }
@@ -186,7 +197,8 @@ static fmm_status dispatch(fmm_setup *s, fmm_call *call, fmm_trace *trace) {
   if (s->gpu) FMM_TRY(start_gpu(s, call));
   if (on_host(s)) FMM_TRY(start_host(s, call, trace));
   FMM_TRY(run_all(s, call, trace));
-  return s->gpu ? trace_gpu(s, trace, zero_s) : FMM_OK;
+  if (s->gpu) FMM_TRY(time_gpu(s, trace, zero_s));
+  return s->gpu ? trace_copies(s, trace, zero_s) : FMM_OK;
 }
 
 fmm_status fmm_dispatch(fmm_setup *s, fmm_call *call, fmm_trace *trace) {

@@ -109,7 +109,7 @@ typedef struct fmm_plan_info {
   int n_levels;
   double setup_s;                 /* seconds of set_points: tree, lists, operators, upload */
   double predicted_s;             /* of an evaluation, before the first execution: the makespan, then the clusters one after another */
-  double phase_predicted_s[FMM_N_PHASES], phase_measured_s[FMM_N_PHASES], phase_limit_s[FMM_N_PHASES];
+  double phase_predicted_s[FMM_N_PHASES], phase_measured_s[FMM_N_PHASES], phase_limit_s[FMM_N_PHASES]; /* measured: in the latest execute; what phases of one GPU have of it at the same time is shared out as predicted */
   double last_evaluation_s;       /* seconds of the latest execute */
   size_t host_bytes, device_bytes;/* reserved by this plan */
   char profile_path[512];         /* "" when nominal rates were used */

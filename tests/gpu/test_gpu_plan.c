@@ -296,6 +296,31 @@ static void in_hybrid1_both_devices_work_at_once(void **context) {
   release(&p);
 }
 
+/* Phases of two streams wait for one another on the device: what is measured of them shares out the time in which any runs, and learning from it leaves a forecast that is no further off. */
+static void times_of_phases_add_up(void **context) {
+  for (int single = 0; single < 2; single++)
+    for (int n = 20000; n <= 1000000; n *= 50) {
+      problem p;
+      fmm_plan_info info = {.struct_size = sizeof info};
+      double phases = 0;
+      make(&p, "laplace", "uniform", "unit", n, 1e-6, 0);
+      p.options.leaf_size = 128, p.options.precision = single ? FMM_PRECISION_MIXED : FMM_PRECISION_DOUBLE;
+      plan_for(&p, FMM_SCHEDULE_GPU);
+      for (int run = 0; run < 3; run++) execute(&p);
+      assert_ok(fmm_plan_get_info(p.plan, &info));
+      for (int phase = 0; phase < FMM_N_PHASES; phase++) phases += info.phase_measured_s[phase];
+      print_message("%d points, %s: phases %.0f us of %.0f, up %.0f (foretold %.0f), U %.0f (%.0f)\n", n, single ? "mixed" : "double", 1e6 * phases, 1e6 * info.last_evaluation_s, 1e6 * info.phase_measured_s[FMM_PHASE_UP],
+                    1e6 * info.phase_predicted_s[FMM_PHASE_UP], 1e6 * info.phase_measured_s[FMM_PHASE_ULIST], 1e6 * info.phase_predicted_s[FMM_PHASE_ULIST]);
+      assert_true(info.phase_measured_s[FMM_PHASE_UP] > 0 && info.phase_measured_s[FMM_PHASE_ULIST] > 0 && info.phase_measured_s[FMM_PHASE_VLIST] > 0 && info.phase_measured_s[FMM_PHASE_DOWN] > 0);
+      assert_true(phases <= info.last_evaluation_s);
+      const double took = info.last_evaluation_s, before = fabs(log(info.predicted_s / took));
+      assert_ok(fmm_plan_adapt(p.plan, NULL));
+      assert_ok(fmm_plan_get_info(p.plan, &info));
+      if (!(fabs(log(info.predicted_s / took)) <= before + log(1.5))) fail_msg("%g s foretold after learning from %g s", info.predicted_s, took);
+      release(&p);
+    }
+}
+
 static void a_part_of_the_device_gives_the_same_bits(void **context) {
   problem p;
   make(&p, "laplace", "uniform", "unit", 20000, 1e-6, 0);
@@ -430,6 +455,7 @@ int main(void) {
       cmocka_unit_test(columns_in_one_pass_match_single_ones),
       cmocka_unit_test(densities_of_any_size_give_the_same_digits),
       cmocka_unit_test(in_hybrid1_both_devices_work_at_once),
+      cmocka_unit_test(times_of_phases_add_up),
       cmocka_unit_test(a_part_of_the_device_gives_the_same_bits),
       cmocka_unit_test(plans_run_in_several_threads_at_once),
       cmocka_unit_test(a_plan_leaves_older_ones_of_other_orders_as_they_were),
