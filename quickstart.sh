@@ -2,7 +2,8 @@
 # The quick start of hybridfmm on Debian 12 and Ubuntu 24.04 (root or sudo; nothing needed beforehand but a shell).
 #
 #   ./quickstart.sh            installs what is missing, builds, calibrates this node, evaluates a molecule made here, checks it
-#   ./quickstart.sh FILE       the same with your molecule or points (.pqr, .npy, .csv, .xyz)
+#   ./quickstart.sh FILE [OPTIONS]   the same with your molecule or points (.pqr, .npy, .csv, .xyz) and options of
+#                              fmm-run (--densities signed, where the file has none)
 #   ./quickstart.sh test       installs what is missing, builds, runs every test; the last line counts them
 #
 # Environment: FMM_BUILD_DIR (build folder; default: build beside this script), FMM_MESON_OPTIONS (more words for
@@ -19,7 +20,7 @@ say() { printf '%s\n' "$*"; }
 step() { printf '\n== %s\n' "$*"; }
 fail() { printf 'quickstart: error: %s\n' "$*" >&2; exit 1; }
 
-usage() { sed -n '2,10s/^# \{0,1\}//p' "$here/quickstart.sh"; }
+usage() { sed -n '2,11s/^# \{0,1\}//p' "$here/quickstart.sh"; }
 
 # ---- what is missing -------------------------------------------------------------------------------------------------
 
@@ -177,8 +178,7 @@ make_molecule() {
 
 evaluate() {
   step "Evaluating $1 with the schedule that the model chooses, checking 1000 targets by direct sums"
-  set -- "$1" --schedule auto --verify 1000
-  "$build/tools/fmm-run" "$@" --json </dev/null >"$build/quickstart-report.json" || {
+  "$build/tools/fmm-run" "$@" --verify 1000 --json </dev/null >"$build/quickstart-report.json" || {
     status=$?
     say "The command was: $build/tools/fmm-run $*" >&2
     exit "$status"
@@ -206,7 +206,12 @@ case ${1:-} in
   -h|--help) usage; exit 0 ;;
   -*) usage >&2; fail "unknown option $1" ;;
 esac
-[ $# -le 1 ] || { usage >&2; fail "one argument at most: a point file, or the word test"; }
+case $#:${1:-}:${2:-} in
+  0:* | 1:*) ;;
+  *:test:*) usage >&2; fail "nothing follows the word test" ;;
+  *:*:-*) ;;
+  *) usage >&2; fail "'$2' after the point file is no option of fmm-run" ;;
+esac
 
 testing=0
 if [ "${1:-}" = test ]; then testing=1; fi
@@ -229,7 +234,7 @@ case ${1:-} in
     install_missing
     build fmm-run fmm-predict fmm-calibrate make-molecule
     calibrate
-    if [ -z "$input" ]; then make_molecule; input=$build/molecule.pqr; fi
-    evaluate "$input"
+    if [ -z "$input" ]; then make_molecule; input=$build/molecule.pqr; else shift; fi
+    evaluate "$input" "$@"
     say_next "$input" ;;
 esac

@@ -144,7 +144,7 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
                       int precision) {
   const fmm_device_rates *d = &machine->device[device];
   fmm_constant c = usable_constant(d, phase, precision);
-  fmm_cost cost = {.feasible = 1, .p90_error = c.p90_error};
+  fmm_cost cost = {.feasible = 1, .p90_error = c.n_held_out ? c.p90_error : 0};
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
   double launch_s = d->launch_s.value + c.launch_s + c.chain_s * fmm_phase_unknowns(counts, pair, (fmm_phase)phase), factor = (counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1) * fmm_constant_at(&c, precision, counts->tolerance);
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {

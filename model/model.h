@@ -9,7 +9,7 @@
 
 typedef struct fmm_cost {
   double seconds;    /* predicted; INFINITY when infeasible */
-  double p90_error;  /* relative: 90 % of the held-out runs of this cell's fit were predicted within it; 0: never checked */
+  double p90_error;  /* |predicted / measured - 1| of the ninth in ten of the held-out runs of this cell's fit; 0: never checked */
   double limit_s;    /* what the hardware allows: the same with C = 1 and no overheads, on a GPU with products by its tensor cores */
   int feasible;
   const char *reason;/* why not feasible (static text), or NULL */

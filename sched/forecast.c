@@ -56,6 +56,7 @@ fmm_status fmm_forecast_make(const fmm_forecast_case *what, fmm_forecast *foreca
 void fmm_forecast_phase(const fmm_forecast *forecast, fmm_phase phase, fmm_device device, double *seconds, double interval[2]) {
   const fmm_cost *cost = &forecast->costs.total[phase][device][fmm_precision_index(forecast->tuned.assignment.precision[phase])];
   *seconds = cost->feasible ? cost->seconds : NAN;
-  interval[0] = cost->p90_error > 0 ? *seconds * fmax(0, 1 - cost->p90_error) : NAN;
-  interval[1] = cost->p90_error > 0 ? *seconds * (1 + cost->p90_error) : NAN;
+  const double error = cost->p90_error; /* of what is foretold, relative to what is measured */
+  interval[0] = error > 0 ? *seconds / (1 + error) : NAN;
+  interval[1] = error > 0 ? error < 1 ? *seconds / (1 - error) : INFINITY : NAN;
 }

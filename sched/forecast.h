@@ -33,6 +33,6 @@ typedef struct fmm_forecast {
  * takes the CPU, and the GPU's cells say so. */
 fmm_status fmm_forecast_make(const fmm_forecast_case *what, fmm_forecast *forecast);
 
-/* Seconds of a phase on a device in the precision chosen for it, and the interval that held 90 % of the held-out runs of its fit (NaN: never checked). NaN: cannot run there. */
+/* Seconds of a phase on a device in the precision chosen for it, and where the time it takes lies if it was foretold as well as 90 % of the held-out runs of its fit (NaN: never checked; to infinity where these were foretold twice as long and more). NaN: cannot run there. */
 void fmm_forecast_phase(const fmm_forecast *forecast, fmm_phase phase, fmm_device device, double *seconds, double interval[2]);
 #endif

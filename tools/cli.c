@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "revision.h"
 #include "runtime/io/number.h"
 #include "runtime/memory.h"
 
@@ -129,7 +130,7 @@ static fmm_status take_positional(const fmm_cli *cli, const char *argument, void
 /* Nonzero when `option` was --help or --version, which are obeyed at once. */
 static int obey_common(const fmm_cli *cli, const fmm_cli_option *option) {
   if (option == &common[0]) fmm_cli_help(cli);
-  else if (option == &common[1]) printf("%s %s\n", cli->command, fmm_version());
+  else if (option == &common[1]) printf("%s %s (%s)\n", cli->command, fmm_version(), FMM_REVISION);
   else return 0;
   return 1;
 }

@@ -55,6 +55,7 @@ fmm_status fmm_predict_report_json(const fmm_prediction_run *run) {
                            f->tuned.root_scale, "leaves", (json_int_t)f->counts.n_leaves, "levels", f->counts.n_levels);
   if (report && rest) json_object_update(report, rest);
   json_decref(rest);
+  json_object_set_new(report, "build", fmm_json_build());
   json_object_set_new(report, "memory_bytes", json_pack("{s:I, s:I, s:o}", "host", (json_int_t)f->memory.host, "device", (json_int_t)f->memory.device, "host_has",
                                                                fmm_json_number(fmm_predict_host_memory(run))));
   return fmm_json_print(report);

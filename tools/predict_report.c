@@ -37,10 +37,11 @@ static void print_phases(const fmm_prediction_run *run) {
     for (int d = 0; d < devices; d++) {
       double s, interval[2];
       fmm_forecast_phase(&p->forecast, (fmm_phase)phase, (fmm_device)d, &s, interval);
-      int checked = interval[0] < interval[1];
+      int checked = s > 0 && interval[0] < interval[1];
       const fmm_precision precision = p->forecast.tuned.assignment.precision[phase];
-      const int runs = p->machine.device[d].constant[phase][fmm_precision_index(precision)].n_held_out, shown = checked && s > 0 && runs < ENOUGH_RUNS;
-      snprintf(range, sizeof range, shown ? "%s .. %s (%d)" : "%s .. %s", fmm_text_seconds(interval[0], b), fmm_text_seconds(interval[1], c), runs);
+      const int runs = p->machine.device[d].constant[phase][fmm_precision_index(precision)].n_held_out, shown = checked && runs < ENOUGH_RUNS;
+      if (isfinite(interval[1])) snprintf(range, sizeof range, shown ? "%s .. %s (%d)" : "%s .. %s", fmm_text_seconds(interval[0], b), fmm_text_seconds(interval[1], c), runs);
+      else snprintf(range, sizeof range, shown ? "%s and more (%d)" : "%s and more", fmm_text_seconds(interval[0], b), runs); /* foretold twice as long */
       few |= shown;
       printf(" %10s %23s", fmm_text_seconds(s, a), s == 0 ? "" : checked ? range : isfinite(s) ? "never checked" : "");
     }

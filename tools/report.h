@@ -17,6 +17,8 @@ json_t *fmm_json_choice(const char *choices, int index);
 json_t *fmm_json_text(const char *value); /* file names need not be UTF-8 */
 /* The member `case` of both reports. */
 json_t *fmm_json_case(const fmm_case_options *options, const fmm_case *data);
+/* The member `build` of both. */
+json_t *fmm_json_build(void);
 /* Writes the object on standard output, whose failure is noticed at the command's end, and releases it. */
 fmm_status fmm_json_print(json_t *report);
 #endif

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/simd.h"
 #include "report.h"
+#include "revision.h"
 
 json_t *fmm_json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
@@ -27,11 +29,21 @@ json_t *fmm_json_case(const fmm_case_options *o, const fmm_case *data) {
   json_t *c = json_pack("{s:I, s:I, s:I, s:i, s:s, s:f, s:f, s:b, s:I}", "points", (json_int_t)data->n_points, "sources", (json_int_t)data->n, "targets", (json_int_t)data->n_targets,
                         "density_columns", data->columns, "kernel", data->pair->name, "digits", -log10(tolerance), "tolerance", tolerance,
                         "gradient", o->gradient, "seed", (json_int_t)o->seed);
+  double value[FMM_MAX_PARAMS] = {0};
+  fmm_options options;
+  json_t *parameters = json_object();
+  if (fmm_case_to_options(o, &options) == FMM_OK && fmm_pair_resolve_params(data->pair, options.n_params, options.params, value) == FMM_OK)
+    for (int i = 0; i < data->pair->n_params; i++) json_object_set_new(parameters, data->pair->params[i].name, fmm_json_number(value[i]));
+  json_object_set_new(c, "parameters", parameters);
+  json_object_set_new(c, "scale", json_real(isnan(o->scale) ? data->pair->default_scale : o->scale));
+  json_object_set_new(c, "targets_file", o->targets ? fmm_json_text(o->targets) : json_null());
   if (o->file) json_object_set_new(c, "file", fmm_json_text(o->file));
   else json_object_set_new(c, "distribution", fmm_json_choice(FMM_DISTRIBUTIONS, o->generate));
   json_object_set_new(c, "densities", fmm_json_text(data->densities_from ? data->densities_from : "unit"));
   return c;
 }
+
+json_t *fmm_json_build(void) { return json_pack("{s:s, s:s, s:s}", "version", fmm_version(), "revision", FMM_REVISION, "simd", fmm_simd_name(fmm_simd_level())); }
 
 fmm_status fmm_json_print(json_t *report) {
   char *line = json_dumps(report, JSON_INDENT(2) | JSON_PRESERVE_ORDER);

@@ -74,6 +74,7 @@ fmm_status fmm_run_report_json(const fmm_run *run) {
   json_object_set_new(report, "phases", phases_array(run));
   if (run->check.rounds) json_object_set_new(report, "check", check_object(run));
   if (run->options.verify) json_object_set_new(report, "error", error_object(run));
+  json_object_set_new(report, "build", fmm_json_build());
   json_object_set_new(report, "memory_bytes", memory_object(run));
   json_object_set_new(report, "profile", profile_object(run));
   return fmm_json_print(report);

@@ -22,7 +22,9 @@ def main():
     evaluation = report["evaluation_s"]["median"]
     print(f"Evaluated: the {case['kernel']} potential of {case['points']} points at {case['targets']} targets, "
           f"asked relative error {case['tolerance']:.0e}.")
-    if plan["leaves"] > 1:
+    if plan["leaves"] > 1 and plan["order"] == 0:
+        tree = f"{plan['leaves']} leaves: for so few points direct sums are predicted to be the fastest."
+    elif plan["leaves"] > 1:
         tree = (f"surface order {plan['order']}, at most {plan['leaf_size']} points a leaf: "
                 f"{plan['leaves']} leaves on {plan['levels']} levels.")
     else:

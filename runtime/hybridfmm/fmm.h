@@ -42,7 +42,10 @@ typedef enum fmm_status {
 #undef FMM_STATUS_ENUM
 } fmm_status;
 
+/* Arithmetic. DOUBLE: all. SINGLE: pairs, solid harmonics, and V's transforms and products in float (sums of many pairs are added up in double, and surfaces are double from order 6 on). MIXED: the same, but V and the harmonics in double
+ * where V in float would not keep the tolerance (docs/howto-choose-accuracy.md). A phase of a plan may be in double while others are mixed or single. */
 typedef enum fmm_precision { FMM_PRECISION_AUTO, FMM_PRECISION_DOUBLE, FMM_PRECISION_MIXED, FMM_PRECISION_SINGLE } fmm_precision;
+/* Which phases a GPU takes: none (CPU), all (GPU), U (HYBRID1), all but U (HYBRID2), all but up and V (HYBRID3). */
 typedef enum fmm_schedule_kind {
   FMM_SCHEDULE_AUTO, FMM_SCHEDULE_CPU, FMM_SCHEDULE_GPU, FMM_SCHEDULE_HYBRID1, FMM_SCHEDULE_HYBRID2, FMM_SCHEDULE_HYBRID3
 } fmm_schedule_kind;
@@ -62,19 +65,19 @@ typedef struct fmm_param { const char *name; double value; } fmm_param;
 typedef struct fmm_options {
   size_t struct_size;             /* set by fmm_options_init; how the library tells versions apart */
   const char *kernel;             /* pair interaction by name: "laplace" (default), "stokes", "yukawa" */
-  fmm_param params[FMM_MAX_PARAMS]; /* its parameters by name, n_params of them */
+  fmm_param params[FMM_MAX_PARAMS]; /* its parameters by name, n_params of them: "viscosity" of stokes, 1e-100 .. 1e100 (1); "lambda" of yukawa, an inverse length, 0 .. 1e100 (1) */
   int n_params;
-  int n_columns;                  /* density columns evaluated in one pass (1) */
+  int n_columns;                  /* density columns evaluated in one pass, 1 .. 1024 (1) */
   int gradient;                   /* nonzero: potential and gradient (0) */
   double tolerance;               /* asked relative L2 error, 1e-14 .. 0.5 (1e-6) */
   double scale;                   /* factor on all results; NaN: the kernel's own, 1/(4 pi) for laplace (NaN) */
   fmm_density_sign density_sign;  /* (FMM_DENSITY_SIGNED, safe for both) */
-  int order;                      /* surface order p, points per edge of the equivalent surface (0: from tolerance) */
+  int order;                      /* surface order p, points per edge of the equivalent surface, 2 .. 20 (0: from tolerance) */
   int leaf_size;                  /* q, most points in a leaf (0: from the model) */
   double root_scale;              /* root cube's side over the bounding cube's, [1,2] (0: from the model) */
   fmm_precision precision;        /* (AUTO) */
   fmm_schedule_kind schedule;     /* (AUTO) */
-  int threads;                    /* CPU threads (0: every core this process may use) */
+  int threads;                    /* CPU threads, at most 4096 (0: every core this process may use) */
   int oversubscribe;              /* nonzero: allow more threads than cores (0) */
   int gpu_device;                 /* CUDA ordinal (0) */
   int gpu_sms;                    /* limit the GPU to this many multiprocessors (0: all) */
@@ -100,16 +103,16 @@ typedef struct fmm_plan_info {
   int order;                      /* 0: there is no far field, all sums are direct */
   int leaf_size;
   double root_scale;
-  fmm_precision precision[FMM_N_PHASES];
+  fmm_precision precision[FMM_N_PHASES]; /* of each phase: never AUTO */
   fmm_schedule_kind schedule;     /* the one chosen */
-  fmm_device device[FMM_N_PHASES];
+  fmm_device device[FMM_N_PHASES]; /* that has more than half of the phase */
   double gpu_fraction[FMM_N_PHASES]; /* part of the phase's work on the GPU, 0..1 */
-  int threads, gpu_sms;
-  int64_t n_sources, n_targets, n_leaves, n_boxes;
-  int n_levels;
+  int threads, gpu_sms;           /* of the CPU's team; multiprocessors of the GPU's part, 0: no GPU */
+  int64_t n_sources, n_targets, n_leaves, n_boxes; /* rows that were given; boxes of the tree, leaves among them */
+  int n_levels;                   /* of the tree, the root's counted */
   double setup_s;                 /* seconds of set_points: tree, lists, operators, upload */
   double predicted_s;             /* of an evaluation, before the first execution: the makespan, then the clusters one after another */
-  double phase_predicted_s[FMM_N_PHASES], phase_measured_s[FMM_N_PHASES], phase_limit_s[FMM_N_PHASES]; /* measured: in the latest execute; what phases of one GPU have of it at the same time is shared out as predicted */
+  double phase_predicted_s[FMM_N_PHASES], phase_measured_s[FMM_N_PHASES], phase_limit_s[FMM_N_PHASES]; /* measured: in the latest execute; what phases of one GPU have of it at the same time is shared out as predicted. limit: what the machine's measured rates would allow, without any overhead */
   double last_evaluation_s;       /* seconds of the latest execute */
   size_t host_bytes, device_bytes;/* reserved by this plan */
   char profile_path[512];         /* "" when nominal rates were used */
@@ -194,8 +197,8 @@ FMM_API fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities
 /* Predicted seconds of an evaluation of n points of a named standard distribution ("uniform", "ellipsoid", "sphere",
  * "plummer"), on this machine or the one of options->profile_path, without making them or touching hardware. */
 typedef struct fmm_prediction {
-  size_t struct_size;
-  double makespan_s;
+  size_t struct_size;             /* set by the caller to sizeof(fmm_prediction) */
+  double makespan_s;              /* of an evaluation, by the schedule chosen */
   double phase_s[FMM_N_PHASES][FMM_N_DEVICES]; /* NaN where infeasible */
   fmm_schedule_kind schedule;
   int order, leaf_size;

@@ -118,11 +118,14 @@ static void constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst(
   fmm_machine m = machine("cpu-2-cores");
   fmm_counts c = counts();
   fmm_cost_table t;
-  m.device[0].constant[FMM_PHASE_ULIST][0] = (fmm_constant){.value = 3, .entry_s = 1e-6, .p90_error = 0.25};
+  m.device[0].constant[FMM_PHASE_ULIST][0] = (fmm_constant){.value = 3, .entry_s = 1e-6, .p90_error = 0.25, .n_held_out = 4};
   m.device[0].constant[FMM_PHASE_VLIST][0].value = 0;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
   assert_near(t.total[FMM_PHASE_ULIST][0][0].seconds, 3 * 1e9 / 12.8e9 + 1e-6 * 1000 + 3e-6, 1e-12);
   assert_true(t.total[FMM_PHASE_ULIST][0][0].p90_error == 0.25);
+  m.device[0].constant[FMM_PHASE_ULIST][0].n_held_out = 0; /* then it is the error of the runs that were fitted */
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_true(t.total[FMM_PHASE_ULIST][0][0].p90_error == 0);
   assert_near(t.total[FMM_PHASE_VLIST][0][0].seconds, 3 * 4e9 / 20e9 + 3e-6, 1e-12);
   m.device[0].constant[FMM_PHASE_UP][0].other = 7; /* of either part */
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);

@@ -7,7 +7,7 @@ quickstart=$1
 fail() { printf 'check-quickstart: %s\n' "$*" >&2; exit 1; }
 
 "$quickstart" --help | grep -q 'quickstart.sh test' || fail "--help does not name its commands"
-for arguments in "--unknown" "a b" "/no/such/file.pqr"; do
+for arguments in "--unknown" "a b" "test --quiet" "/no/such/file.pqr" "/no/such/file.pqr --densities ones"; do
   # shellcheck disable=SC2086 # words on purpose
   if said=$("$quickstart" $arguments 2>&1); then fail "'$arguments' was accepted"; fi
   printf '%s\n' "$said" | grep -q 'quickstart: error: ' || fail "'$arguments' was refused without a reason: $said"

@@ -75,7 +75,10 @@ static void intervals_surround_the_prediction_and_absent_devices_have_none(void 
   assert_true(seconds > 0 && isnan(interval[0]) && isnan(interval[1])); /* a hand-written machine: no runs */
   f.costs.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].p90_error = 0.2;
   fmm_forecast_phase(&f, FMM_PHASE_VLIST, FMM_DEVICE_CPU, &seconds, interval);
-  assert_true(fabs(interval[0] / seconds - 0.8) < 1e-12 && fabs(interval[1] / seconds - 1.2) < 1e-12);
+  assert_true(fabs(0.2 - fabs(seconds / interval[0] - 1)) < 1e-12 && fabs(0.2 - fabs(seconds / interval[1] - 1)) < 1e-12); /* errors are relative to what is measured */
+  f.costs.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].p90_error = 1.5;
+  fmm_forecast_phase(&f, FMM_PHASE_VLIST, FMM_DEVICE_CPU, &seconds, interval);
+  assert_true(fabs(interval[0] / seconds - 0.4) < 1e-12 && isinf(interval[1]));
   fmm_forecast_phase(&f, FMM_PHASE_VLIST, FMM_DEVICE_GPU, &seconds, interval);
   assert_true(isnan(seconds) && isnan(interval[0]) && isnan(interval[1]));
 }

@@ -9,8 +9,9 @@
 static const char *driver; /* folder of a driver library that is too old, from argv */
 
 static void the_report_has_every_member_of_the_contract(void **state) {
-  static const char *const members[] = {"schema_version", "case", "plan", "setup_s", "predicted_s", "evaluation_s", "phases", "error", "memory_bytes", "profile"};
-  static const char *const inner[][12] = {{"case", "points", "targets", "distribution", "densities", "kernel", "digits", "tolerance", "gradient"},
+  static const char *const members[] = {"schema_version", "case", "plan", "setup_s", "predicted_s", "evaluation_s", "phases", "error", "build", "memory_bytes", "profile"};
+  static const char *const inner[][13] = {{"case", "points", "targets", "distribution", "densities", "kernel", "parameters", "scale", "targets_file", "digits", "tolerance", "gradient"},
+                                          {"build", "version", "revision", "simd"},
                                           {"plan", "plan_id", "order", "leaf_size", "root_scale", "precision", "schedule", "threads", "gpu_sms", "leaves", "levels"},
                                           {"evaluation_s", "median", "min", "max", "runs"},
                                           {"error", "relative_l2", "gradient_relative_l2", "max_relative", "samples"},
@@ -31,6 +32,19 @@ static void the_report_has_every_member_of_the_contract(void **state) {
   assert_true(number_at(r, "case", "points") == 3000 && number_at(r, "evaluation_s", "runs") == 3 && number_at(r, "error", "samples") == 200);
   assert_true(number_at(r, "evaluation_s", "min") <= number_at(r, "evaluation_s", "median"));
   assert_true(number_at(r, "error", "relative_l2") <= 1e-4 && number_at(r, "error", "gradient_relative_l2") <= 1e-4); /* the tolerance */
+  json_decref(r);
+}
+
+static void the_report_tells_what_repeats_the_case(void **state) {
+  run_well("--generate uniform --points 500 --kernel yukawa --param lambda=0.25 --scale -3 --threads 1 --json");
+  json_t *r = report(), *c = json_object_get(r, "case");
+  assert_true(json_number_value(json_object_get(json_object_get(c, "parameters"), "lambda")) == 0.25 && json_number_value(json_object_get(c, "scale")) == -3);
+  assert_true(json_is_null(json_object_get(c, "targets_file")));
+  assert_string_equal(json_string_value(json_object_get(json_object_get(r, "build"), "version")), fmm_version());
+  json_decref(r);
+  run_well("--generate uniform --points 500 --threads 1 --json");
+  r = report(), c = json_object_get(r, "case");
+  assert_true(json_object_size(json_object_get(c, "parameters")) == 0 && fabs(json_number_value(json_object_get(c, "scale")) * 4 * acos(-1) - 1) < 1e-14); /* Laplace's own */
   json_decref(r);
 }
 
@@ -381,7 +395,7 @@ int main(int argc, char **argv) {
   if (argc != 4) return fprintf(stderr, "usage: test_run FMM-RUN DATA-FOLDER OLD-DRIVER-FOLDER\n"), 1;
   command_path = realpath(argv[1], NULL), data = argv[2], driver = argv[3];
   if (!command_path) return perror(argv[1]), 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_report_has_every_member_of_the_contract), cmocka_unit_test(the_report_tells_what_repeats_the_case),
                                      cmocka_unit_test(clusters_below_the_finest_cell_have_a_line_and_an_entry),
                                      cmocka_unit_test(json_stays_one_object_whatever_else_is_asked),
                                      cmocka_unit_test(quiet_says_nothing_and_the_text_report_names_all_phases),
