@@ -55,24 +55,28 @@ static double worse(double a, double b) { return isnan(a) || b <= a ? a : b; }
 
 static double relative(double error2, double size2) { return isnan(error2) || isnan(size2) ? NAN : error2 == 0 ? 0 : size2 > 0 ? sqrt(error2 / size2) : INFINITY; }
 
+/* All results are 0 where direct sums are not, as where densities are so small that single precision, or what gradients are made of, holds none of them. Squares of such errors are 0 as well. */
+static int is_lost(const fmm_results_size *size, int direct_is) { return size->squares == 0 && direct_is; }
+
 /* One column's errors at the samples. */
 static void compare_column(const fmm_plan *plan, const fmm_error_samples *s, const fmm_error_results *r, const double *values, int column, fmm_sampled_error *error) {
   const fmm_setup *setup = plan->setup;
   const int64_t outputs = setup->state.pair->info->outputs, columns = setup->state.n_columns, stride = setup->state.gradient ? 4 : 1;
   const fmm_results_size *of_potential = &s->sizes[column], *of_gradient = &s->sizes[columns + column];
   double potential = 0, gradient = 0;
+  int potential_is = 0, gradient_is = 0; /* not 0, by direct sums */
   for (int64_t i = 0; i < s->n; i++)
     for (int64_t o = 0; o < outputs; o++) {
       const double *value = values + (o * stride * columns + column) * s->n + i;
       const double e = r->potential[(s->row[i] * outputs + o) * columns + column] / of_potential->unit - setup->factor * *value / of_potential->unit;
-      potential += s->weight[i] * e * e;
+      potential += s->weight[i] * e * e, potential_is |= setup->factor * *value != 0;
       for (int64_t k = 0; r->gradient && k < 3; k++) {
-        const double g = r->gradient[((s->row[i] * outputs + o) * 3 + k) * columns + column] / of_gradient->unit - setup->gradient_factor * value[(1 + k) * columns * s->n] / of_gradient->unit;
-        gradient += s->weight[i] * g * g;
+        const double exact = setup->gradient_factor * value[(1 + k) * columns * s->n], g = r->gradient[((s->row[i] * outputs + o) * 3 + k) * columns + column] / of_gradient->unit - exact / of_gradient->unit;
+        gradient += s->weight[i] * g * g, gradient_is |= exact != 0;
       }
     }
-  error->potential = worse(error->potential, relative(potential, of_potential->squares));
-  error->gradient = worse(error->gradient, relative(gradient, of_gradient->squares));
+  error->potential = worse(error->potential, is_lost(of_potential, potential_is) ? 1 : relative(potential, of_potential->squares));
+  error->gradient = worse(error->gradient, is_lost(of_gradient, gradient_is) ? 1 : relative(gradient, of_gradient->squares));
 }
 
 fmm_status fmm_sample_error(const fmm_plan *plan, const double *densities, const double *potential, const double *gradient, int64_t n, fmm_sampled_error *error) {

@@ -21,6 +21,8 @@ static fmm_status add_param(void *values, const char *text) {
   char *name = o->param_names[o->n_params];
   memcpy(name, text, (size_t)(equals - text));
   name[equals - text] = 0;
+  for (int i = 0; i < o->n_params; i++)
+    if (!strcmp(o->param_names[i], name)) return FMM_FAIL(FMM_ERR_ARGUMENT, "--param %s: given twice, at last as '%s'; give it once", name, equals + 1);
   double value = NAN;
   if (!fmm_parse_number(equals + 1, text + strlen(text), &value) || !isfinite(value))
     return FMM_FAIL(FMM_ERR_ARGUMENT, "--param %s: '%s' is not a finite number; give one, as in --param %s=1.5", name, equals + 1, name);

@@ -63,12 +63,13 @@ fmm_status fmm_cli_number(const char *option, const char *text, double minimum, 
 
 static fmm_status set_integer(const fmm_cli_option *o, const char *text, int64_t *place) {
   double v = NAN;
-  int64_t exact;
+  int64_t exact = 0;
   if (!fmm_parse_number(text, text + strlen(text), &v)) return FMM_FAIL(FMM_ERR_ARGUMENT, "--%s: '%s' is not a number", o->name, text);
-  if (!(v >= o->minimum && v <= o->maximum))
+  const int is_exact = fmm_parse_count(text, text + strlen(text), &exact); /* beyond 2^53 v is another */
+  if (!(v >= o->minimum && v <= o->maximum) || (is_exact && exact > (int64_t)o->maximum))
     return FMM_FAIL(FMM_ERR_ARGUMENT, "--%s: %s is outside %.0f .. %.0f", o->name, text, o->minimum, o->maximum);
   if (v != floor(v)) return FMM_FAIL(FMM_ERR_ARGUMENT, "--%s: %s is not a whole number", o->name, text);
-  *place = fmm_parse_count(text, text + strlen(text), &exact) ? exact : (int64_t)v;
+  *place = is_exact ? exact : (int64_t)v;
   return FMM_OK;
 }
 

@@ -52,7 +52,11 @@ fmm_status fmm_pair_resolve_params(const fmm_pair_info *info, int n, const fmm_p
   double resolved[FMM_MAX_PARAMS] = {0};
   for (int i = 0; i < info->n_params; i++) resolved[i] = info->params[i].default_value;
   if (n < 0 || n > FMM_MAX_PARAMS) return FMM_FAIL(FMM_ERR_ARGUMENT, "n_params is %d; it must be 0 .. %d", n, FMM_MAX_PARAMS);
-  for (int i = 0; i < n; i++) FMM_TRY(set_param(info, &named[i], resolved));
+  for (int i = 0; i < n; i++) {
+    FMM_TRY(set_param(info, &named[i], resolved));
+    for (int k = 0; k < i; k++)
+      if (!strcmp(named[k].name, named[i].name)) return FMM_FAIL(FMM_ERR_ARGUMENT, "parameter '%s' of kernel %s is given twice, as %g and %g", named[i].name, info->name, named[k].value, named[i].value);
+  }
   memcpy(values, resolved, sizeof resolved);
   return FMM_OK;
 }

@@ -31,14 +31,25 @@ static int is_header(fmm_view line, char separator) {
   return names > 0 && numbers == 0;
 }
 
+/* The axis that a name speaks of, small: x, "X", pos_x, r.y, x[m], z (nm); 0: none. */
+static char axis_of(fmm_view name) {
+  const char *begin = name.begin, *end = name.end;
+  while (begin < end && (*begin == '"' || *begin == ' ')) begin++;
+  while (begin < end && (end[-1] == '"' || end[-1] == ' ')) end--;
+  if (begin == end) return 0;
+  const char first = *begin | 0x20, last = end[-1] | 0x20;
+  if (first >= 'x' && first <= 'z' && (end - begin == 1 || strchr(" [({", begin[1]))) return first;
+  return last >= 'x' && last <= 'z' && end - begin > 2 && strchr("_.-: ", end[-2]) ? last : 0;
+}
+
 /* Columns are taken by their place, not by their names: x, y and z elsewhere than at the beginning are not to be read as something else. */
 static fmm_status check_header(const fmm_lines *lines, char separator) {
   fmm_fields fields = fmm_fields_of(lines->line, separator);
   fmm_view field;
   int64_t at[3] = {-1, -1, -1};
   for (int64_t column = 0; fmm_fields_next(&fields, &field); column++) {
-    const char c = field.end - field.begin == 1 ? *field.begin | 0x20 : 0; /* small */
-    if (c >= 'x' && c <= 'z' && at[c - 'x'] < 0) at[c - 'x'] = column;
+    const char axis = axis_of(field);
+    if (axis && at[axis - 'x'] < 0) at[axis - 'x'] = column;
   }
   if (at[0] < 0 || at[1] < 0 || at[2] < 0 || (at[0] == 0 && at[1] == 1 && at[2] == 2)) return FMM_OK;
   return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: the header has x, y and z in columns %lld, %lld and %lld; columns are read by their place: put these first, in this order, and what is neither they nor a density out of the file", lines->path,

@@ -1,5 +1,5 @@
 /* Reader of .pqr (molecules with charges): of every ATOM and HETATM record the last five blank-separated fields are x y z charge radius;
- * a second MODEL is refused; at least five fields come before them (record, number, atom, residue, its number). Those vary between programs and are only counted; other
+ * a second MODEL is refused; at least five fields come before them, or four of which one is joined to another (record, number, atom, residue, its number). Those vary between programs and are only counted; other
  * records are passed over. Makes x y z charge.
  * Reference: APBS, documentation of the PQR format. */
 #include <string.h>
@@ -29,6 +29,16 @@ static int has_point(fmm_view line, int64_t number) {
   return 0;
 }
 
+/* Digits alone. */
+static int is_whole(fmm_view line, int64_t number) {
+  fmm_fields fields = fmm_fields_of(line, ' ');
+  fmm_view field;
+  int64_t value;
+  for (int64_t i = 0; fmm_fields_next(&fields, &field); i++)
+    if (i == number) return fmm_parse_count(field.begin + (*field.begin == '-'), field.end, &value);
+  return 0;
+}
+
 /* Numbers of five digits touch the record's name: HETATM12345 is one field for two. */
 static int number_joined(fmm_view line) { return begins(line, "HETATM") && line.begin[6] >= '0' && line.begin[6] <= '9'; }
 
@@ -41,7 +51,7 @@ static fmm_status parse_atom(const fmm_lines *lines, double row[4]) {
   if (before + number_joined(lines->line) < HEAD && (before < HEAD - MOST_JOINED || !has_point(lines->line, before)))
     return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: %lld fields; expected record, number, atom, residue and its number, then x y z charge radius, separated by blanks",
                     lines->path, (long long)lines->number, (long long)(before + TAIL));
-  if (before + number_joined(lines->line) == HEAD && !has_point(lines->line, before) && has_point(lines->line, before + 1)) /* with a chain's name, which is a field more, and no radius */
+  if (before + number_joined(lines->line) == HEAD && is_whole(lines->line, before) && has_point(lines->line, before + 1)) /* with a chain's name, which is a field more, and no radius */
     return FMM_FAIL(FMM_ERR_INPUT, "%s:%lld: of the last five fields, which are x y z charge radius, the first is a whole number and the second is not, as where the radius is missing and the residue's number is taken for x; add the radius, or write x with a decimal point",
                     lines->path, (long long)lines->number);
   for (int64_t i = -before; fmm_fields_next(&fields, &field); i++) {

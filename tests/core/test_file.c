@@ -172,6 +172,31 @@ static void a_link_is_followed_and_the_mode_kept(void **state) {
   unlink(link_path);
 }
 
+/* As where what it leads to is made later by the same command: one file by two names. */
+static void a_link_to_what_is_not_there_yet_is_followed(void **state) {
+  char link_path[128], second[128], other[128];
+  struct stat s;
+  snprintf(link_path, sizeof link_path, "%s/link", directory);
+  snprintf(second, sizeof second, "%s/second", directory);
+  snprintf(other, sizeof other, "%s/other", directory);
+  unlink(path);
+  assert_int_equal(symlink("data", link_path), 0);
+  assert_int_equal(symlink(link_path, second), 0); /* absolute, by another */
+  assert_true(fmm_file_same(link_path, path) && fmm_file_same(path, second) && fmm_file_same(link_path, second));
+  assert_false(fmm_file_same(link_path, other));
+  assert_ok(fmm_file_replace(second, "made", 4));
+  assert_holds("made");
+  assert_int_equal(lstat(link_path, &s), 0);
+  assert_true(S_ISLNK(s.st_mode));
+  unlink(link_path), unlink(second);
+  assert_int_equal(symlink("link", link_path), 0); /* to itself */
+  assert_int_equal(fmm_file_replace(link_path, "x", 1), FMM_ERR_FILE);
+  assert_non_null(strstr(fmm_last_error(), strerror(ELOOP)));
+  assert_int_equal(lstat(link_path, &s), 0);
+  assert_true(S_ISLNK(s.st_mode));
+  unlink(link_path);
+}
+
 static void a_device_is_written_directly_and_its_full_disk_reported(void **state) {
   assert_ok(fmm_file_replace("/dev/null", "x", 1));
   assert_int_equal(fmm_file_replace("/dev/full", "x", 1), FMM_ERR_FILE);
@@ -239,7 +264,7 @@ int main(void) {
                                      FILE_TEST(a_file_with_more_than_it_can_have_is_refused), FILE_TEST(missing_files_and_directories_are_input_errors_that_name_the_path),
                                      FILE_TEST(every_failing_call_leaves_the_old_file_and_no_temporary),
                                      FILE_TEST(transfers_of_one_byte_and_failing_reads_are_handled),
-                                     FILE_TEST(failing_allocation_leaks_and_loses_nothing), FILE_TEST(a_link_is_followed_and_the_mode_kept),
+                                     FILE_TEST(failing_allocation_leaks_and_loses_nothing), FILE_TEST(a_link_is_followed_and_the_mode_kept), FILE_TEST(a_link_to_what_is_not_there_yet_is_followed),
                                      FILE_TEST(a_device_is_written_directly_and_its_full_disk_reported),
                                      FILE_TEST(a_handler_can_remove_what_is_under_way), FILE_TEST(two_writers_at_once_leave_one_whole_file),
                                      FILE_TEST(the_longest_name_can_be_written), FILE_TEST(parents_are_made)};

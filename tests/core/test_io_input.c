@@ -51,6 +51,10 @@ static void malformed_csv_is_refused_with_its_line(void **state) {
   assert_refused(file_with("a.csv", "x,y,z\n1,2,abc\n"), ":2:", "'abc'");
   assert_refused(file_with("a.csv", "1,2,3\n1,,3\n"), ":2:", "field 2");
   assert_refused(file_with("a.csv", "# from a table\nid,x,y,z,q\n1,2,3,4,5\n"), ":2:", "columns 2, 3 and 4");
+  assert_refused(file_with("a.csv", "charge,pos_x,pos_y,pos_z\n1,2,3,4\n"), ":1:", "columns 2, 3 and 4");
+  assert_refused(file_with("a.csv", "\"q\",\"X[m]\",\"Y[m]\",\"Z[m]\"\n1,2,3,4\n"), ":1:", "columns 2, 3 and 4");
+  assert_reads(file_with("a.csv", "r.x,r.y,r.z,density\n1,2,3,0.5\n"), 1, 1, two_points, two_densities);
+  assert_reads(file_with("a.csv", "east,north,up,eddy\n1,2,3,0.5\n"), 1, 1, two_points, two_densities); /* names of no axis */
   assert_refused(file_with("a.csv", "\"Z\";\"Y\";\"X\"\n1;2;3\n"), ":1:", "columns 3, 2 and 1");
   assert_refused(file_with("a.csv", "1,5;2,5;3,5\n"), ":1:", "decimal points");
   assert_refused(file_with("a.csv", "+1,5;+2,5;+3,5\n1;2;3\n"), ":1:", "decimal points");
@@ -120,6 +124,7 @@ static void pqr_reads_the_last_five_fields_of_atoms_only(void **state) {
   assert_reads(file_with("a.pqr", "ATOM    100 HH11ARGN  10  1.0 2.0 3.0 0.5 1.4\n"), 1, 1, two_points, two_densities); /* columns that touch */
   assert_reads(file_with("a.pqr", "ATOM1234567 N MET1000 1.000 2.0 3.0 0.5 1.4\n"), 1, 1, two_points, two_densities);
   assert_refused(file_with("a.pqr", "ATOM 1 N ALA A 1 1.0 2.0 3.0 0.5\n"), ":1:", "radius is missing"); /* the chain's name is a field more */
+  assert_refused(file_with("a.pqr", "ATOM 1 N ALA 1 nan 0.0 0.0 1.0 1.5\n"), ":1:", "nan");
   assert_refused(file_with("a.pqr", "HETATM\n"), ":1: 1 field", "x y z charge radius");
   assert_refused(file_with("a.pqr", "ATOM 1 2 3 4\n"), ":1:", "x y z charge radius");
   assert_refused(file_with("a.pqr", "ATOM 1 N MET 1 1.0 2.0 -3.0-4.0 5 6\n"), ":1:", "not a number");

@@ -84,6 +84,8 @@ static void impossible_values_are_named_with_what_is_allowed(void **state) {
   assert_refused("a.csv --param lambda", "'lambda'", "NAME=VALUE");
   assert_refused("a.csv --param =3", "'=3'", "NAME=VALUE");
   assert_refused("a.csv --param lambda=x", "'x'", "not a finite number");
+  assert_refused("a.csv --param lambda=1 --param lambda=2", "--param lambda", "twice");
+  assert_refused("a.csv --seed 9007199254740993", "9007199254740993", "outside");
   assert_refused("a.csv --order", "--order needs a value", "P");
   assert_refused("a.csv --targets --gradient", "--targets needs a value", "FILE");
   assert_refused("a.csv --targets=", "--targets", "empty");
