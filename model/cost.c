@@ -5,7 +5,7 @@
  * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time; a point and solid harmonics have no root. The CPU's U list sums pairs of leaves in both directions at once
  * where that wins (kernels/pair/pair_both.h): then each interaction has half of what both share, difference, square and root, its own other
  * instructions, and a load and a store for every two of its values. A GPU keeps the values in registers, and its U list is counted as it is summed, idle lanes and all
- * (kernels/ulist/ulist_gpu_cost.c): a pair of both directions has a multiply-add a value more, and with derivatives a multiplication. What its longest tile takes on one multiprocessor comes on top. A CPU's core
+ * (kernels/ulist/ulist_gpu_cost.c): a pair of both directions has a multiply-add a value more, and with derivatives a multiplication. What its longest tile, and X's longest row, take alone comes on top. A CPU's core
  * sums a leaf alone, so that of fewer leaves than cores some cores have none. */
 #include <math.h>
 #include <string.h>
@@ -52,6 +52,14 @@ static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_cou
 
 const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1, [FMM_PHASE_WLIST] = 1, [FMM_PHASE_DOWN] = 1};
 
+/* A warp that sums the longest of X's rows when others have ended makes a pair in as long as a whole multiprocessor makes so many. On a lattice it has one of four schedulers to itself, and waits for the roots it has begun; else a row's
+ * targets are several tiles', a block of warps each. (What held-out runs of two sweeps on an H200 were foretold best with: 4 to 7 and 0.2 to 0.5 do as well within a few per cent.) */
+static double alone(const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
+  const double on_lattice = 6, by_tiles = 0.4;
+  if (phase != FMM_PHASE_XLIST) return 1;
+  return !precision && fmm_pair_lattice_on_gpu(pair, counts->order, counts->n_columns, counts->third_order) ? on_lattice : by_tiles;
+}
+
 /* What the rates allow, which constants are fitted to, the part of it that is of the other kind (fmm_work), and what one unit of the device does alone after the others; and what the hardware allows. */
 typedef struct bound { double limit_s, other_s, tail_s, allowed_s; } bound;
 
@@ -74,7 +82,7 @@ static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_p
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
     instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in, counts->both_on_gpu[form]);
     compute = work->pairs * seconds_a_pair(d, each, pairs_in) + other;
-    tail = work->longest * d->units * seconds_a_pair(d, each, pairs_in);
+    tail = work->longest * alone(pair, counts, phase, pairs_in) * d->units * seconds_a_pair(d, each, pairs_in);
     if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_CPU && counts->n_leaves > 0 && counts->n_leaves < d->units)
       tail = work->pairs * (d->units / (double)counts->n_leaves - 1) * seconds_a_pair(d, each, pairs_in); /* one core a leaf at most */
   }

@@ -13,7 +13,7 @@ typedef struct fmm_work {
   double other;   /* of these, the ones of another kind than most, which have a constant of their own: up, down, W, X: products; V on a GPU: transforms; else 0 */
   double bytes;   /* fewest bytes moved through memory, in double: inputs read once, outputs written once */
   double entries; /* list entries or boxes handled: the unit of per-item overhead (up, down: boxes; U, W, X: entries; V: pairs of parents) */
-  double longest; /* of the pairs, those that one multiprocessor does alone after all others have ended, at worst (U on a GPU, on one level; else 0) */
+  double longest; /* of the pairs, those that one multiprocessor (X: one warp) does alone after all others have ended, at worst (U and X on a GPU, on one level; else 0) */
 } fmm_work;
 
 /* Works that are counted: one a phase, and those of the phases that the GPU does in another form. */

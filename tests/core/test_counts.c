@@ -150,19 +150,24 @@ static void w_and_x_count_points_times_surface_or_harmonics(void **state) {
   fmm_tree tree;
   fmm_lists lists;
   fmm_counts c;
-  double targets = 0, sources = 0;
+  double targets = 0, sources = 0, longest = 0;
   assert_ok(fmm_generate_points("ellipsoid", N, 7, points, 1));
   assert_ok(fmm_tree_build(&tree, N, points, NULL, 0, NULL, &options, 1));
   assert_ok(fmm_lists_build(&lists, &tree, 8, FMM_LISTS_TO_SUM, 1));
   assert_ok(fmm_count_work(&tree, &lists, &what, 1, &c));
   for (int32_t r = 0; r < lists.w.n_rows; r++) targets += (double)((lists.w.offset[r + 1] - lists.w.offset[r]) * (tree.target_end[lists.w.row[r]] - tree.target_begin[lists.w.row[r]]));
-  for (int64_t e = 0; e < lists.x.n_entries; e++) sources += (double)(tree.source_end[lists.x.entry[e]] - tree.source_begin[lists.x.entry[e]]);
+  for (int32_t r = 0; r < lists.x.n_rows; r++) {
+    double row = 0;
+    for (int64_t e = lists.x.offset[r]; e < lists.x.offset[r + 1]; e++) row += (double)(tree.source_end[lists.x.entry[e]] - tree.source_begin[lists.x.entry[e]]);
+    sources += row, longest = row > longest ? row : longest;
+  }
   const double product = 2 * 2 * 56.0 * 81 / 8, entries = (double)lists.w.n_entries, rows = lists.x.n_rows;
   assert_true(targets > 0 && sources > 0);
   assert_true(c.total[FMM_PHASE_WLIST].pairs == 45 * targets && c.total[FMM_PHASE_XLIST].pairs == 45 * sources);
   assert_true(c.total[FMM_PHASE_WLIST].other == entries * product && c.total[FMM_PHASE_XLIST].other == rows * product);
   assert_true(c.total[FMM_PHASE_WLIST].flops == 2 * 11 * 2 * 45 * targets + entries * product && c.total[FMM_PHASE_XLIST].flops == 2 * 5 * 2 * 45 * sources + rows * product);
   assert_true(c.total[FMM_WORK_WLIST_GPU].pairs == 56 * targets && c.total[FMM_WORK_XLIST_GPU].pairs == 56 * sources && c.total[FMM_WORK_WLIST_GPU].other == 0);
+  assert_true(lists.x.n_rows < 8192 && c.total[FMM_WORK_XLIST_GPU].longest == 56 * longest / 4 && c.total[FMM_PHASE_XLIST].longest == 0); /* four warps take each of so few rows */
   assert_true(c.total[FMM_WORK_WLIST_GPU].bytes == c.total[FMM_PHASE_WLIST].bytes && c.total[FMM_WORK_XLIST_GPU].entries == c.total[FMM_PHASE_XLIST].entries);
   fmm_lists_free(&lists);
   fmm_tree_free(&tree);

@@ -258,6 +258,27 @@ static void the_longest_tile_of_u_comes_on_top(void **state) {
   assert_near(fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_ULIST, 0).seconds, roofline + 2e6 * 132 / 1170e9, 1e-9);
 }
 
+/* A warp alone makes pairs slower than a whole multiprocessor does on a lattice, and on tiles, of which a row has several, it is a part of the row that is waited for. */
+static void the_longest_row_of_x_comes_on_top(void **state) {
+  fmm_machine m = machine("xeon16-h200");
+  m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_XLIST][0].value = 1.5;
+  for (int order = 6; order <= 9; order += 3) { /* lattices are there up to order 8 */
+    fmm_counts c = counts();
+    fmm_cost_table without, with;
+    c.order = order;
+    c.level[FMM_WORK_XLIST_GPU][4].pairs = 1e8, c.level[FMM_WORK_XLIST_GPU][4].entries = 100;
+    fmm_counts_add_up(&c);
+    fmm_cost_table_make(&m, &c, &fmm_info_laplace, &without);
+    const double a_pair = fmm_phase_roofline(&m, FMM_DEVICE_GPU, &fmm_info_laplace, &c, FMM_PHASE_XLIST, 0).seconds / 1e8;
+    c.level[FMM_WORK_XLIST_GPU][4].longest = 2e4;
+    fmm_counts_add_up(&c);
+    fmm_cost_table_make(&m, &c, &fmm_info_laplace, &with);
+    const fmm_cost *a = &without.total[FMM_PHASE_XLIST][FMM_DEVICE_GPU][0], *b = &with.total[FMM_PHASE_XLIST][FMM_DEVICE_GPU][0];
+    assert_near(b->seconds - a->seconds, 1.5 * 2e4 * 132 * a_pair * (order == 6 ? 6 : 0.4), 1e-9);
+    assert_true(a->limit_s == b->limit_s && a_pair > 0);
+  }
+}
+
 /* The GPU's U in single for this machine, less the launch, which both precisions have alike here. */
 static double tight_ulist_s(const fmm_machine *m, const fmm_counts *counts, const fmm_pair_info *pair, double share, int precision) {
   fmm_counts c = *counts;
@@ -444,7 +465,7 @@ int main(void) {
                                      cmocka_unit_test(a_phase_without_work_costs_nothing),
                                      cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst),
                                      cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),
-                                     cmocka_unit_test(the_longest_tile_of_u_comes_on_top),
+                                     cmocka_unit_test(the_longest_tile_of_u_comes_on_top), cmocka_unit_test(the_longest_row_of_x_comes_on_top),
       cmocka_unit_test(u_on_the_gpu_in_both_directions_is_a_work_of_its_own),
                                      cmocka_unit_test(tiles_too_tight_for_float_are_priced_in_double),
                                      cmocka_unit_test(tight_tiles_cost_what_double_costs_where_that_is_one_way),
