@@ -9,7 +9,9 @@ static void print_case(const fmm_prediction_run *run) {
   const fmm_case_options *o = &run->options.c;
   const fmm_device_rates *cpu = &run->predicted.machine.device[FMM_DEVICE_CPU], *gpu = &run->predicted.machine.device[FMM_DEVICE_GPU];
   char name[32];
-  printf("case        %s %s of %lld points (%s)", run->data.pair->name, o->gradient ? "potential and gradient" : "potential", (long long)run->data.n_points,
+  printf("case        ");
+  fmm_text_kernel(o, &run->data);
+  printf(" %s of %lld points (%s)", o->gradient ? "potential and gradient" : "potential", (long long)run->data.n_points,
          o->file ? o->file : fmm_cli_choice(FMM_DISTRIBUTIONS, o->generate, name));
   fmm_text_targets(o, &run->data);
   if (run->data.columns > 1) printf(", %d density columns", run->data.columns);

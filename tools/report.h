@@ -8,7 +8,10 @@
 /* report_text.c: "1.23 ms", "-" when not finite; "12.3 MB", "1.2 kB" (powers of 1000). Return text. */
 const char *fmm_text_seconds(double seconds, char text[32]);
 const char *fmm_text_bytes(double bytes, char text[32]);
-/* To the line of a case on standard output: where it is evaluated, if not at the sources. */
+/* The interaction's parameters, given or its own, in the order of its info. */
+void fmm_report_parameters(const fmm_case_options *options, const fmm_case *data, double value[FMM_MAX_PARAMS]);
+/* To the line of a case on standard output: the interaction with its parameters and a factor that was given; where it is evaluated, if not at the sources. */
+void fmm_text_kernel(const fmm_case_options *options, const fmm_case *data);
 void fmm_text_targets(const fmm_case_options *options, const fmm_case *data);
 
 /* report_json.c: new references. Numbers that are not finite are null: JSON has no others. */

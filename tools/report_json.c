@@ -29,11 +29,10 @@ json_t *fmm_json_case(const fmm_case_options *o, const fmm_case *data) {
   json_t *c = json_pack("{s:I, s:I, s:I, s:i, s:s, s:f, s:f, s:b, s:I}", "points", (json_int_t)data->n_points, "sources", (json_int_t)data->n, "targets", (json_int_t)data->n_targets,
                         "density_columns", data->columns, "kernel", data->pair->name, "digits", -log10(tolerance), "tolerance", tolerance,
                         "gradient", o->gradient, "seed", (json_int_t)o->seed);
-  double value[FMM_MAX_PARAMS] = {0};
-  fmm_options options;
+  double value[FMM_MAX_PARAMS];
   json_t *parameters = json_object();
-  if (fmm_case_to_options(o, &options) == FMM_OK && fmm_pair_resolve_params(data->pair, options.n_params, options.params, value) == FMM_OK)
-    for (int i = 0; i < data->pair->n_params; i++) json_object_set_new(parameters, data->pair->params[i].name, fmm_json_number(value[i]));
+  fmm_report_parameters(o, data, value);
+  for (int i = 0; i < data->pair->n_params; i++) json_object_set_new(parameters, data->pair->params[i].name, fmm_json_number(value[i]));
   json_object_set_new(c, "parameters", parameters);
   json_object_set_new(c, "scale", json_real(isnan(o->scale) ? data->pair->default_scale : o->scale));
   json_object_set_new(c, "targets_file", o->targets ? fmm_json_text(o->targets) : json_null());

@@ -20,6 +20,22 @@ const char *fmm_text_bytes(double bytes, char text[32]) {
   return text;
 }
 
+void fmm_report_parameters(const fmm_case_options *o, const fmm_case *data, double value[FMM_MAX_PARAMS]) {
+  fmm_options options;
+  for (int i = 0; i < data->pair->n_params; i++) value[i] = data->pair->params[i].default_value;
+  if (fmm_case_to_options(o, &options) == FMM_OK) fmm_pair_resolve_params(data->pair, options.n_params, options.params, value); /* which the plan has done as well */
+}
+
+void fmm_text_kernel(const fmm_case_options *o, const fmm_case *data) {
+  const char *before = " (";
+  double value[FMM_MAX_PARAMS];
+  fmm_report_parameters(o, data, value);
+  printf("%s", data->pair->name);
+  for (int i = 0; i < data->pair->n_params; i++, before = ", ") printf("%s%s %g", before, data->pair->params[i].name, value[i]);
+  if (!isnan(o->scale)) printf("%sscale %g", before, o->scale), before = ", ";
+  if (*before == ',') printf(")");
+}
+
 void fmm_text_targets(const fmm_case_options *o, const fmm_case *data) {
   if (o->targets) printf(" at %lld targets", (long long)data->n_targets);
   else if (data->targets) printf(", %lld of them with density, the others targets alone", (long long)data->n);

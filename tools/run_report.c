@@ -12,7 +12,9 @@
 static void print_case(const fmm_run *run) {
   const fmm_case_options *o = &run->options.c;
   char name[32];
-  printf("case        %s %s of %lld points", run->data.pair->name, o->gradient ? "potential and gradient" : "potential", (long long)run->data.n_points);
+  printf("case        ");
+  fmm_text_kernel(o, &run->data);
+  printf(" %s of %lld points", o->gradient ? "potential and gradient" : "potential", (long long)run->data.n_points);
   if (o->file) printf(" (%s)", o->file);
   else printf(" (%s, seed %lld)", fmm_cli_choice(FMM_DISTRIBUTIONS, o->generate, name), (long long)o->seed);
   fmm_text_targets(o, &run->data);
