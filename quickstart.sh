@@ -176,22 +176,28 @@ make_molecule() {
   say "A protein-like blob, not a real protein; ./quickstart.sh my.pqr takes yours."
 }
 
+# evaluate FILE OPTIONS...
 evaluate() {
   step "Evaluating $1 with the schedule that the model chooses, checking 1000 targets by direct sums"
-  "$build/tools/fmm-run" "$@" --verify 1000 --json </dev/null >"$build/quickstart-report.json" || {
+  points=$1; shift
+  "$build/tools/fmm-run" "$points" --verify 1000 "$@" --json </dev/null >"$build/quickstart-report.json" || {
     status=$?
-    say "The command was: $build/tools/fmm-run $*" >&2
+    say "The command was: $build/tools/fmm-run $points --verify 1000 $* --json" >&2
     exit "$status"
   }
-  python3 "$here/tools/say-report.py" "$build/quickstart-report.json" || fail "the result is less accurate than asked; please report it"
+  if python3 "$here/tools/say-report.py" "$build/quickstart-report.json"; then return; fi
+  [ $# = 0 ] || fail "the result is less accurate than asked; see docs/howto-choose-accuracy.md"
+  fail "the result is less accurate than asked; please report it"
 }
 
+# say_next FILE OPTIONS...
 say_next() {
   step "What to try next"
+  points=$1; shift
   cat <<END
   export PATH="$build/tools:\$PATH"
-  fmm-run "$1" --digits 9 --gradient --verify 1000 --explain    more digits, forces too, and why the plan is what it is
-  fmm-run "$1" --output potential.csv                           the results as a file
+  fmm-run "$points"${*:+ $*} --digits 9 --gradient --verify 1000 --explain    more digits, forces too, and why the plan is what it is
+  fmm-run "$points"${*:+ $*} --output potential.csv                           the results as a file
   fmm-predict --generate uniform --points 1000000               how long a million points would take, without making them
   fmm-calibrate --effort standard                               a more careful calibration of this node
   ./quickstart.sh my.pqr                                        your molecule
@@ -202,10 +208,10 @@ END
 
 # ---- main ------------------------------------------------------------------------------------------------------------
 
-case ${1:-} in
-  -h|--help) usage; exit 0 ;;
-  -*) usage >&2; fail "unknown option $1" ;;
-esac
+for word in "$@"; do
+  case $word in -h|--help|--version) usage; exit 0 ;; esac
+done
+case ${1:-} in -*) usage >&2; fail "unknown option $1" ;; esac
 case $#:${1:-}:${2:-} in
   0:* | 1:*) ;;
   *:test:*) usage >&2; fail "nothing follows the word test" ;;
@@ -236,5 +242,5 @@ case ${1:-} in
     calibrate
     if [ -z "$input" ]; then make_molecule; input=$build/molecule.pqr; else shift; fi
     evaluate "$input" "$@"
-    say_next "$input" ;;
+    say_next "$input" "$@" ;;
 esac

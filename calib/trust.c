@@ -35,7 +35,7 @@ static void look_at_factors(const fmm_machine *m, fmm_device device, odd *o) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int k = 0; k < FMM_N_PRECISIONS; k++) {
       const fmm_constant *c = &m->device[device].constant[phase][k];
-      const struct { double factor; const char *kind; } all[] = {{c->gradient, "with gradients"}, {c->coarse, "at 3 digits"}, {c->near, "at 9 digits"}, {c->full, "at 12 digits"}};
+      const struct { double factor; const char *kind; } all[] = {{c->gradient, "with gradients as without"}, {c->coarse, "at 3 digits as at 6"}, {c->near, "at 9 digits as at 6"}, {c->full, "at 12 digits as at 6"}};
       for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (distance(all[i].factor) > distance(o->factor)) *o = (odd){all[i].factor, all[i].kind, device, phase, k};
     }
@@ -54,7 +54,7 @@ int fmm_machine_doubt(const fmm_machine *m, char *line, size_t capacity) {
     snprintf(line, capacity, "predicted times are not to be trusted: those of the phase %s in %s on the %s are off by %.0f %% of what was measured (median of held-out runs), %s", fmm_phase_names[w.phase],
              w.precision ? "single" : "double", name_of(w.device), 100 * w.median, why);
   else if (distance(o.factor) > log(most_factor))
-    snprintf(line, capacity, "predicted times are not to be trusted: the phase %s in %s on the %s took %.3g times as long %s as at 6 digits, beyond what its operations explain, %s", fmm_phase_names[o.phase],
+    snprintf(line, capacity, "predicted times are not to be trusted: the phase %s in %s on the %s took %.3g times as long %s, beyond what its operations explain, %s", fmm_phase_names[o.phase],
              o.precision ? "single" : "double", name_of(o.device), o.factor, o.kind, why);
   else return 0;
   return 1;

@@ -169,32 +169,12 @@ static const char *split(const char *path, char directory[PATH_MAX]) {
   return slash ? slash + 1 : path;
 }
 
-/* Where a path leads: links are followed, one to a file that is not there yet too. 0: nowhere (a loop, too long). */
-static int lead(const char *path, char led[PATH_MAX]) {
-  enum { MOST_LINKS = 40 };
-  char link[PATH_MAX], directory[PATH_MAX], next[2 * PATH_MAX];
-  struct stat s;
-  if (snprintf(led, PATH_MAX, "%s", path) >= PATH_MAX) return errno = ENAMETOOLONG, 0;
-  for (int i = 0; i < MOST_LINKS; i++) {
-    if (lstat(led, &s) || !S_ISLNK(s.st_mode)) return 1;
-    const ssize_t n = readlink(led, link, sizeof link - 1);
-    if (n < 0) return 0;
-    link[n] = 0;
-    split(led, directory);
-    const int length = snprintf(next, sizeof next, "%s%s%s", *link == '/' ? "" : directory, *link == '/' || strchr(led, '/') ? "" : "/", link);
-    if (length >= PATH_MAX) return errno = ENAMETOOLONG, 0;
-    memcpy(led, next, (size_t)length + 1);
-  }
-  return errno = ELOOP, 0;
-}
-
 int fmm_file_same(const char *path, const char *other) {
-  char directory[PATH_MAX], other_directory[PATH_MAX], led[PATH_MAX], other_led[PATH_MAX];
+  char directory[PATH_MAX], other_directory[PATH_MAX];
   struct stat s, of_other;
   int exists = stat(path, &s) == 0, other_exists = stat(other, &of_other) == 0;
   if (exists != other_exists || (exists && !S_ISREG(s.st_mode))) return 0;
-  if (!exists && (!lead(path, led) || !lead(other, other_led))) return 0;
-  if (!exists && (strcmp(split(led, directory), split(other_led, other_directory)) || stat(directory, &s) || stat(other_directory, &of_other))) return 0;
+  if (!exists && (strcmp(split(path, directory), split(other, other_directory)) || stat(directory, &s) || stat(other_directory, &of_other))) return 0;
   return s.st_dev == of_other.st_dev && s.st_ino == of_other.st_ino;
 }
 
@@ -220,11 +200,12 @@ static int remember_temporary(char *path) {
 }
 
 static fmm_status copy_path(const char *path, char **copy) {
-  char led[PATH_MAX];
-  if (!lead(path, led)) return write_failed(path, "cannot be written"); /* a link's target is replaced or made, not the link */
-  FMM_TRY(FMM_ALLOCATE(copy, strlen(led) + 1, "a path"));
-  strcpy(*copy, led);
-  return FMM_OK;
+  char *resolved = realpath(path, NULL); /* a link's target is replaced, not the link */
+  const char *from = resolved ? resolved : path;
+  fmm_status status = FMM_ALLOCATE(copy, strlen(from) + 1, "a path");
+  if (status == FMM_OK) strcpy(*copy, from);
+  free(resolved);
+  return status;
 }
 
 static void release(fmm_replacement *r) {
@@ -270,6 +251,9 @@ static fmm_status open_target(fmm_replacement *r, const char *path) {
   int exists = stat(r->target, &s) == 0;
   if (!exists && errno == ENAMETOOLONG) return write_failed(path, "cannot be written (give it a shorter name)"); /* its temporary's name may be shorter */
   if (exists && S_ISDIR(s.st_mode)) return FMM_FAIL(FMM_ERR_FILE, "%s: is a directory, a file name was expected", path);
+  struct stat link;
+  if (!exists && lstat(path, &link) == 0 && S_ISLNK(link.st_mode)) /* it may be anyone's, and another name of what is written beside this */
+    return FMM_FAIL(FMM_ERR_FILE, "%s: is a link to a file that is not there; name that file, or remove the link", path);
   if (!exists || S_ISREG(s.st_mode)) return open_temporary(r, exists ? &s : NULL);
   r->fd = call_open(r->target, O_WRONLY, 0);
   return r->fd < 0 ? write_failed(path, "cannot be opened for writing") : FMM_OK;

@@ -5,29 +5,20 @@
 #include "kernels/harmonics_cost.h"
 #include "kernels/pair/pair_tiles.h"
 
-/* The pairs that the longest row's warp makes; a row with more than so small a part of all is four warps'. */
 enum { WARPS_OF_LONG_ROWS = 4, PARTS_OF_LONG_ROWS = 2 * FMM_LATTICE_MANY_ROWS };
-typedef struct longest_row { double pairs, all; int level; } longest_row;
 
-static void see_row(longest_row *l, double pairs, int level) {
-  l->all += pairs;
-  if (pairs > l->pairs) l->pairs = pairs, l->level = level;
+static double sources_of(const fmm_tree *tree, const fmm_rows *x, int32_t row) {
+  double sources = 0;
+  for (int64_t e = x->offset[row]; e < x->offset[row + 1]; e++) sources += (double)(tree->source_end[x->entry[e]] - tree->source_begin[x->entry[e]]);
+  return sources;
 }
 
-static double of_a_warp(const longest_row *l) { return l->pairs * PARTS_OF_LONG_ROWS > l->all ? l->pairs / WARPS_OF_LONG_ROWS : l->pairs; }
-
-static fmm_status add(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, int harmonics, longest_row *longest, fmm_work level[FMM_MAX_LEVELS]) {
+static fmm_status add(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, int harmonics, fmm_work level[FMM_MAX_LEVELS]) {
   const fmm_point_form point = fmm_point_form_of(what, 0, harmonics);
   double box_bytes = 8 * fmm_count_unknowns(what) * what->n_columns, product = harmonics ? 2 * fmm_harmonic_entries(what) * what->n_columns : 0;
   for (int32_t r = 0; r < lists->x.n_rows; r++) {
     fmm_work *work = &level[tree->level[lists->x.row[r]]];
-    double sources = 0;
-    for (int64_t e = lists->x.offset[r]; e < lists->x.offset[r + 1]; e++) {
-      int32_t s = lists->x.entry[e];
-      sources += (double)(tree->source_end[s] - tree->source_begin[s]);
-    }
-    double pairs = sources * point.with_a_point;
-    see_row(longest, pairs, tree->level[lists->x.row[r]]);
+    const double sources = sources_of(tree, &lists->x, r), pairs = sources * point.with_a_point;
     work->pairs += pairs;
     work->flops += pairs * point.flops + product;
     work->other += product;
@@ -38,13 +29,23 @@ static fmm_status add(const fmm_tree *tree, const fmm_lists *lists, const fmm_co
 }
 
 fmm_status fmm_xlist_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
-  longest_row unused = {0};
-  return add(tree, lists, what, fmm_has_harmonics(what->pair), &unused, level);
+  return add(tree, lists, what, fmm_has_harmonics(what->pair), level);
+}
+
+/* The most pairs of a warp: of a row that it has alone, or of a quarter of one that has more than so small a part of all. */
+static void see_longest(const fmm_tree *tree, const fmm_lists *lists, fmm_work level[FMM_MAX_LEVELS], double with_a_point) {
+  double all = 0, most = 0;
+  int at = 0;
+  for (int l = 0; l < FMM_MAX_LEVELS; l++) all += level[l].pairs;
+  for (int32_t r = 0; r < lists->x.n_rows; r++) {
+    const double row = sources_of(tree, &lists->x, r) * with_a_point, own = row * PARTS_OF_LONG_ROWS > all ? row / WARPS_OF_LONG_ROWS : row;
+    if (own > most) most = own, at = tree->level[lists->x.row[r]];
+  }
+  level[at].longest = most;
 }
 
 fmm_status fmm_xlist_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, fmm_work level[FMM_MAX_LEVELS]) {
-  longest_row longest = {0};
-  FMM_TRY(add(tree, lists, what, 0, &longest, level));
-  level[longest.level].longest = of_a_warp(&longest);
+  FMM_TRY(add(tree, lists, what, 0, level));
+  see_longest(tree, lists, level, fmm_point_form_of(what, 0, 0).with_a_point);
   return FMM_OK;
 }

@@ -31,15 +31,17 @@ static int is_header(fmm_view line, char separator) {
   return names > 0 && numbers == 0;
 }
 
-/* The axis that a name speaks of, small: x, "X", pos_x, r.y, x[m], z (nm); 0: none. */
+/* The coordinate that a name speaks of, small: x, "X", y [m], pos_x, position.y, r_z; 0: none. */
 static char axis_of(fmm_view name) {
-  const char *begin = name.begin, *end = name.end;
-  while (begin < end && (*begin == '"' || *begin == ' ')) begin++;
-  while (begin < end && (end[-1] == '"' || end[-1] == ' ')) end--;
-  if (begin == end) return 0;
-  const char first = *begin | 0x20, last = end[-1] | 0x20;
-  if (first >= 'x' && first <= 'z' && (end - begin == 1 || strchr(" [({", begin[1]))) return first;
-  return last >= 'x' && last <= 'z' && end - begin > 2 && strchr("_.-: ", end[-2]) ? last : 0;
+  static const char *const stems[] = {"", "pos", "position", "coord", "r"};
+  char small[32] = "";
+  size_t n = 0;
+  for (const char *p = name.begin; p < name.end && n + 1 < sizeof small && !strchr("[({", *p); p++) /* without a unit */
+    if (!strchr("\" _.-", *p)) small[n++] = (char)(*p | 0x20);
+  if (!n || small[n - 1] < 'x' || small[n - 1] > 'z') return 0;
+  for (size_t i = 0; i < sizeof stems / sizeof *stems; i++)
+    if (n - 1 == strlen(stems[i]) && !strncmp(small, stems[i], n - 1)) return small[n - 1];
+  return 0;
 }
 
 /* Columns are taken by their place, not by their names: x, y and z elsewhere than at the beginning are not to be read as something else. */

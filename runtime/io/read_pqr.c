@@ -1,5 +1,5 @@
 /* Reader of .pqr (molecules with charges): of every ATOM and HETATM record the last five blank-separated fields are x y z charge radius;
- * a second MODEL is refused; at least five fields come before them, or four of which one is joined to another (record, number, atom, residue, its number). Those vary between programs and are only counted; other
+ * a second MODEL is refused; at least five fields come before them (record, number, atom, residue, its number), or three, where some of these touch. Those vary between programs and are only counted; other
  * records are passed over. Makes x y z charge.
  * Reference: APBS, documentation of the PQR format. */
 #include <string.h>

@@ -53,6 +53,10 @@ static void malformed_csv_is_refused_with_its_line(void **state) {
   assert_refused(file_with("a.csv", "# from a table\nid,x,y,z,q\n1,2,3,4,5\n"), ":2:", "columns 2, 3 and 4");
   assert_refused(file_with("a.csv", "charge,pos_x,pos_y,pos_z\n1,2,3,4\n"), ":1:", "columns 2, 3 and 4");
   assert_refused(file_with("a.csv", "\"q\",\"X[m]\",\"Y[m]\",\"Z[m]\"\n1,2,3,4\n"), ":1:", "columns 2, 3 and 4");
+  assert_refused(file_with("a.csv", "charge,posx,posy,posz\n1,2,3,4\n"), ":1:", "columns 2, 3 and 4");
+  assert_refused(file_with("a.csv", "q;Position X (nm);Position Y (nm);Position Z (nm)\n1;2;3;4\n"), ":1:", "columns 2, 3 and 4");
+  assert_reads(file_with("a.csv", "px,py,pz,f_x\n1,2,3,0.5\n"), 1, 1, two_points, two_densities); /* densities of three components have axes too */
+  assert_reads(file_with("a.csv", "x_coord,y_coord,z_coord,dipole.x\n1,2,3,0.5\n"), 1, 1, two_points, two_densities);
   assert_reads(file_with("a.csv", "r.x,r.y,r.z,density\n1,2,3,0.5\n"), 1, 1, two_points, two_densities);
   assert_reads(file_with("a.csv", "east,north,up,eddy\n1,2,3,0.5\n"), 1, 1, two_points, two_densities); /* names of no axis */
   assert_refused(file_with("a.csv", "\"Z\";\"Y\";\"X\"\n1;2;3\n"), ":1:", "columns 3, 2 and 1");
