@@ -12,6 +12,7 @@
 
 #include "kernels/harmonics_cost.h"
 #include "kernels/pair/pair_both.h"
+#include "kernels/pair/pair_tiles.h"
 #include "model/model.h"
 
 static const double laplace_flops = FMM_LAPLACE_FLOPS, laplace_instructions = 7; /* Choi et al. 2014, section 4.2.2 */
@@ -52,12 +53,16 @@ static instructions instructions_a_pair(const fmm_pair_info *pair, const fmm_cou
 
 const unsigned char fmm_phase_makes_results[FMM_N_PHASES] = {[FMM_PHASE_ULIST] = 1, [FMM_PHASE_WLIST] = 1, [FMM_PHASE_DOWN] = 1};
 
-/* A warp that sums the longest of X's rows when others have ended makes a pair in as long as a whole multiprocessor makes so many. On a lattice it has one of four schedulers to itself, and waits for the roots it has begun; else a row's
- * targets are several tiles', a block of warps each. (What held-out runs of two sweeps on an H200 were foretold best with: 4 to 7 and 0.2 to 0.5 do as well within a few per cent.) */
+/* Of what X's longest warp makes (fmm_xlist_gpu_cost), in how many multiprocessors' time a pair. On a lattice the warp has one of a multiprocessor's schedulers to itself. Else a row's targets are tiles of a block each, which has a
+ * whole multiprocessor: one of them of all sources, of which the warp was given a quarter. Where few rows are waited for tiles are the smallest. */
 static double alone(const fmm_pair_info *pair, const fmm_counts *counts, fmm_phase phase, int precision) {
-  const double on_lattice = 6, by_tiles = 0.4;
+  enum { SCHEDULERS = 4 };
   if (phase != FMM_PHASE_XLIST) return 1;
-  return !precision && fmm_pair_lattice_on_gpu(pair, counts->order, counts->n_columns, counts->third_order) ? on_lattice : by_tiles;
+  if (!precision && fmm_pair_lattice_on_gpu(pair, counts->order, counts->n_columns, counts->third_order)) return SCHEDULERS;
+  int64_t tiles = 1;
+  int lanes_log2, per_lane;
+  fmm_pair_shape_tiles(counts->n_surface, fmm_pair_tile_cap(0), FMM_TILE_TARGETS_A_LANE(pair->outputs, 0), &tiles, &lanes_log2, &per_lane);
+  return (double)FMM_X_WARPS / (double)tiles;
 }
 
 /* What the rates allow, which constants are fitted to, the part of it that is of the other kind (fmm_work), and what one unit of the device does alone after the others; and what the hardware allows. */

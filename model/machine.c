@@ -119,7 +119,7 @@ void fmm_machine_nominal(int cores, fmm_machine *machine) {
 typedef struct nominal_gpu_constant { double value[FMM_N_PRECISIONS], other[FMM_N_PRECISIONS], entry_s, launch_s, chain_s; } nominal_gpu_constant;
 static const nominal_gpu_constant nominal_gpu_constants[FMM_N_PHASES] = {
     [FMM_PHASE_UP] = {{1.4, 1.5}, {2.5, 2.3}, 0, 2e-6, 2e-8},        [FMM_PHASE_ULIST] = {{0.9, 0.8}, {0, 0}, 7e-9, 1.3e-5, 0}, [FMM_PHASE_VLIST] = {{0.5, 0.33}, {1.5, 3.2}, 2e-8, 1.4e-5, 6e-8},
-    [FMM_PHASE_WLIST] = {{1, 0.8}, {0, 0}, 0, 7e-6, 3e-8}, [FMM_PHASE_XLIST] = {{1.2, 1.2}, {0, 0}, 1e-9, 4e-6, 2e-9}, [FMM_PHASE_DOWN] = {{1.35, 1.3}, {2, 1.8}, 0, 1e-6, 2e-8}};
+    [FMM_PHASE_WLIST] = {{1, 0.8}, {0, 0}, 0, 7e-6, 3e-8}, [FMM_PHASE_XLIST] = {{1.45, 1.45}, {0, 0}, 1e-9, 4e-6, 2e-9}, [FMM_PHASE_DOWN] = {{1.35, 1.3}, {2, 1.8}, 0, 1e-6, 2e-8}};
 
 void fmm_machine_nominal_gpu_constants(fmm_device_rates *d) {
   const double units = 132;

@@ -16,6 +16,8 @@ enum { FMM_BOTH_CHUNK = 992, FMM_BOTH_MATES = 32, FMM_BOTH_PIECES = 8192 };
  * another takes over; from how many leaves on P2M goes by moments, and L2P by harmonics, with the leaves' products in one launch (kernels/up/up_moments_cuda.cu, kernels/down/down_leaves_cuda.cu). */
 enum { FMM_LATTICE_LEAST_ORDER = 3, FMM_LATTICE_MOST_ORDER = 8, FMM_LATTICE_TARGETS = 2, FMM_LATTICE_BOXES = 2, FMM_MOMENTS_MANY = 4096, FMM_LEAVES_MANY = 8192 };
 enum { FMM_LATTICE_MANY_ROWS = 4096 /* surfaces from which on a warp sums onto one of them alone */ };
+/* Of X's rows so many warps share one that has more than this part of all sources. */
+enum { FMM_X_WARPS = 4, FMM_X_SHARES = 2 * FMM_LATTICE_MANY_ROWS };
 /* Otherwise W's tiles have at most one of so many shares of all its pairs of target and box, but at least so many pairs. */
 enum { FMM_W_SHARES = 4096, FMM_W_LEAST_SHARE = 256 };
 /* Most targets a tile may have where there are so many in all. */

@@ -5,8 +5,6 @@
 #include "kernels/harmonics_cost.h"
 #include "kernels/pair/pair_tiles.h"
 
-enum { WARPS_OF_LONG_ROWS = 4, PARTS_OF_LONG_ROWS = 2 * FMM_LATTICE_MANY_ROWS };
-
 static double sources_of(const fmm_tree *tree, const fmm_rows *x, int32_t row) {
   double sources = 0;
   for (int64_t e = x->offset[row]; e < x->offset[row + 1]; e++) sources += (double)(tree->source_end[x->entry[e]] - tree->source_begin[x->entry[e]]);
@@ -32,13 +30,13 @@ fmm_status fmm_xlist_cost(const fmm_tree *tree, const fmm_lists *lists, const fm
   return add(tree, lists, what, fmm_has_harmonics(what->pair), level);
 }
 
-/* The most pairs of a warp: of a row that it has alone, or of a quarter of one that has more than so small a part of all. */
+/* The most pairs of a warp: of a row that it has alone, or its part of one that several share. */
 static void see_longest(const fmm_tree *tree, const fmm_lists *lists, fmm_work level[FMM_MAX_LEVELS], double with_a_point) {
   double all = 0, most = 0;
   int at = 0;
   for (int l = 0; l < FMM_MAX_LEVELS; l++) all += level[l].pairs;
   for (int32_t r = 0; r < lists->x.n_rows; r++) {
-    const double row = sources_of(tree, &lists->x, r) * with_a_point, own = row * PARTS_OF_LONG_ROWS > all ? row / WARPS_OF_LONG_ROWS : row;
+    const double row = sources_of(tree, &lists->x, r) * with_a_point, own = row * FMM_X_SHARES > all ? row / FMM_X_WARPS : row;
     if (own > most) most = own, at = tree->level[lists->x.row[r]];
   }
   level[at].longest = most;
