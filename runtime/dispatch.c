@@ -126,6 +126,7 @@ static fmm_status exchange_check(fmm_setup *s, fmm_trace *trace) {
 static fmm_status time_gpu(fmm_setup *s, fmm_trace *trace, double zero_s) {
   fmm_under_way work[FMM_N_PHASES];
   double share_s[FMM_N_PHASES];
+  _Static_assert((int)FMM_N_PHASES <= (int)FMM_MOST_UNDER_WAY, "all of them at once");
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
     fmm_under_way *w = &work[phase];
     FMM_TRY(fmm_gpu_phase_span(s->gpu, phase, &w->begin, &w->end));
