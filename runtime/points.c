@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "past_caches.h"
 #include "team_loop.h"
 
 fmm_status fmm_points_check_counts(int64_t n_sources, int64_t n_targets) {
@@ -32,7 +33,7 @@ typedef struct sorting {
 
 static double scaled(const fmm_frame *f, const double *row, int axis) { return fmm_frame_scaled(f, row[axis], axis); }
 
-enum { a_block = 256, team_cell = 1 << 15 };
+enum { a_block = 256, team_cell = 1 << 15, past_caches = 1 << 18 /* points whose planes are written past them */ };
 
 /* As many whole levels of a key as there is room for beside the highest row. */
 static void make_words(void *context, int64_t begin, int64_t end) {
@@ -47,12 +48,22 @@ static void make_words(void *context, int64_t begin, int64_t end) {
 static uint64_t cell_of(const sorting *s, int64_t i) { return s->words[i] >> s->row_bits; }
 static inline uint64_t row_at(const sorting *s, int64_t i, int in_words) { return in_words ? s->words[i] & (((uint64_t)1 << s->row_bits) - 1) : s->items[i].row; }
 
-/* Whether no cell has more points than a leaf may have. */
+/* Whether there are more words of the cell of word i than may be; those from there on are counted, and before it as many. */
+static int is_overfull(const sorting *s, int64_t i) {
+  const uint64_t cell = cell_of(s, i);
+  const int64_t most = s->most_in_cell;
+  int64_t begin = i, end = i + 1;
+  while (begin > 0 && i - begin < most && cell_of(s, begin - 1) == cell) begin--;
+  while (end < s->n && end - begin <= most && cell_of(s, end) == cell) end++;
+  return end - begin > most;
+}
+
+/* Whether no cell has more points than a leaf may have: one that has holds the multiple of that number. */
 static int words_serve(const sorting *s) {
   const int64_t q = s->most_in_cell;
-  int64_t overfull = 0;
-#pragma omp parallel for num_threads(s->threads) reduction(+ : overfull) if (s->n > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < s->n - q; i++) overfull += cell_of(s, i) == cell_of(s, i + q);
+  int overfull = 0;
+#pragma omp parallel for num_threads(s->threads) reduction(| : overfull) if (s->n / q > FMM_PARALLEL_MINIMUM)
+  for (int64_t i = 0; i < s->n; i += q) overfull |= is_overfull(s, i);
   return !overfull;
 }
 
@@ -222,36 +233,52 @@ static fmm_status mark_unique(sorting *s, fmm_points *p) {
   return FMM_OK;
 }
 
-static inline uint64_t key_at(const sorting *s, int64_t i, int in_words) { return in_words ? s->words[i] >> s->row_bits << s->dropped : s->items[i].key; }
+enum { AT_ONCE = FMM_LINE_BYTES / sizeof(double) };
 
-/* The usual case, in which every row is a point. What does not change is held by itself: stores of coordinates might else be to it. */
-static inline __attribute__((always_inline)) void fill_rows(const sorting *sort, fmm_points *p, uint64_t *keys, int64_t begin, int64_t end, int in_words) {
-  enum { ahead = 32 }; /* rows lie anywhere in memory, one in four over two lines */
-  const sorting s = *sort;
-  const fmm_frame f = *s.frame;
-  double *x = p->x, *y = p->y, *z = p->z;
-  int64_t *input_row = p->input_row;
-  for (int64_t i = begin; i < end; i++) {
-    const uint64_t row = row_at(&s, i, in_words), key = key_at(&s, i, in_words);
-    const double *later = s.rows + 3 * row_at(&s, i + ahead < end ? i + ahead : i, in_words), *r = s.rows + 3 * row;
-    __builtin_prefetch(later), __builtin_prefetch(later + 2);
-    x[i] = fmm_frame_scaled(&f, r[0], 0), y[i] = fmm_frame_scaled(&f, r[1], 1), z[i] = fmm_frame_scaled(&f, r[2], 2);
-    keys[i] = key, input_row[i] = (int64_t)row;
-  }
+/* A point's coordinates, and the row that it is. */
+typedef struct filling { sorting s; fmm_frame f; fmm_points p; int64_t end; } filling;
+static inline __attribute__((always_inline)) void take_row(const filling *l, int64_t i, int in_words, double *x, double *y, double *z, int64_t *row) {
+  enum { ahead = 128 }; /* rows lie anywhere in memory, one in four over two lines; farther than a core looks by itself */
+  const double *later = l->s.rows + 3 * row_at(&l->s, i + ahead < l->end ? i + ahead : i, in_words);
+  *row = (int64_t)row_at(&l->s, i, in_words);
+  const double *r = l->s.rows + 3 * *row;
+  __builtin_prefetch(later), __builtin_prefetch(later + 2);
+  *x = fmm_frame_scaled(&l->f, r[0], 0), *y = fmm_frame_scaled(&l->f, r[1], 1), *z = fmm_frame_scaled(&l->f, r[2], 2);
 }
 
-static void fill_piece(const sorting *s, fmm_points *p, uint64_t *keys, int64_t begin, int64_t end) {
-  if (s->words) fill_rows(s, p, keys, begin, end, 1);
-  else fill_rows(s, p, keys, begin, end, 0);
+/* By lines of the planes. */
+static inline __attribute__((always_inline)) void fill_lines(const filling *l, int64_t begin, int64_t end, int in_words) {
+  _Alignas(FMM_LINE_BYTES) double x[AT_ONCE], y[AT_ONCE], z[AT_ONCE];
+  _Alignas(FMM_LINE_BYTES) int64_t row[AT_ONCE];
+  for (int64_t i = begin; i < end; i += AT_ONCE) {
+    for (int k = 0; k < AT_ONCE; k++) take_row(l, i + k, in_words, &x[k], &y[k], &z[k], &row[k]);
+    fmm_write_line(l->p.x + i, x), fmm_write_line(l->p.y + i, y), fmm_write_line(l->p.z + i, z), fmm_write_line(l->p.input_row + i, row);
+  }
+  fmm_lines_written();
+}
+
+/* The usual case, in which every row is a point. What does not change is held by itself: stores of coordinates might else be to it. */
+static inline __attribute__((always_inline)) void fill_rows(const sorting *s, const fmm_points *p, int64_t begin, int64_t end, int in_words) {
+  const filling l = {*s, *s->frame, *p, end};
+  double *x = p->x, *y = p->y, *z = p->z;
+  int64_t *row = p->input_row, first = (begin + AT_ONCE - 1) / AT_ONCE * AT_ONCE, last = end / AT_ONCE * AT_ONCE;
+  if (p->n < past_caches || first > last) first = last = end;
+  for (int64_t i = begin; i < first; i++) take_row(&l, i, in_words, x + i, y + i, z + i, row + i);
+  fill_lines(&l, first, last, in_words);
+  for (int64_t i = last; i < end; i++) take_row(&l, i, in_words, x + i, y + i, z + i, row + i);
+}
+
+static void fill_piece(const sorting *s, fmm_points *p, int64_t begin, int64_t end) {
+  if (s->words) fill_rows(s, p, begin, end, 1);
+  else fill_rows(s, p, begin, end, 0);
 }
 
 /* Where rows are merged. */
-static void fill_merged(const sorting *s, fmm_points *p, uint64_t *keys, int64_t begin, int64_t end) {
+static void fill_merged(const sorting *s, fmm_points *p, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; i++) {
     const fmm_sort_item item = s->items[p->first[i]];
     const double *r = s->rows + 3 * item.row;
     p->x[i] = scaled(s->frame, r, 0), p->y[i] = scaled(s->frame, r, 1), p->z[i] = scaled(s->frame, r, 2);
-    keys[i] = item.key;
   }
 }
 
@@ -267,41 +294,59 @@ static void fill_normals(const sorting *s, fmm_points *p, int64_t begin, int64_t
 }
 
 /* One of n even parts, as the team's static loops over points cut them (team_array.h). */
-static void fill_part(const sorting *s, fmm_points *p, uint64_t *keys, int64_t part, int64_t n) {
+static void fill_part(const sorting *s, fmm_points *p, int64_t part, int64_t n) {
   const int64_t begin = p->n * part / n, end = p->n * (part + 1) / n;
-  if (p->first) fill_merged(s, p, keys, begin, end), fill_input_rows(s, p, p->n_input * part / n, p->n_input * (part + 1) / n);
-  else fill_piece(s, p, keys, begin, end);
+  if (p->first) fill_merged(s, p, begin, end), fill_input_rows(s, p, p->n_input * part / n, p->n_input * (part + 1) / n);
+  else fill_piece(s, p, begin, end);
   if (s->normals) fill_normals(s, p, begin, end);
 }
 
-static fmm_status fill_planes(sorting *s, fmm_points *p, uint64_t **keys) {
+static fmm_status fill_planes(sorting *s, fmm_points *p) {
   FMM_FREE(&s->scratch); /* which serves again */
   FMM_TRY(FMM_ALLOCATE(&p->x, p->n, "x of the points"));
   FMM_TRY(FMM_ALLOCATE(&p->y, p->n, "y of the points"));
   FMM_TRY(FMM_ALLOCATE(&p->z, p->n, "z of the points"));
   for (int a = 0; a < 3 && s->normals; a++) FMM_TRY(FMM_ALLOCATE(&p->normal[a], p->n, "normals"));
   FMM_TRY(FMM_ALLOCATE(&p->input_row, p->n_input, "input rows"));
-  FMM_TRY(FMM_ALLOCATE(keys, p->n, "Morton keys"));
 #pragma omp parallel num_threads(s->threads) if (p->n_input > FMM_PARALLEL_MINIMUM)
-  fill_part(s, p, *keys, omp_get_thread_num(), omp_get_num_threads());
+  fill_part(s, p, omp_get_thread_num(), omp_get_num_threads());
   return FMM_OK;
 }
 
-static fmm_status sort_set(sorting *s, int words_serve_all, fmm_points *points, uint64_t **keys) {
+typedef struct copying { const sorting *s; const fmm_points *p; uint64_t *key; } copying;
+static void copy_keys(void *context, int64_t begin, int64_t end) {
+  const copying *c = context;
+  for (int64_t i = begin; i < end; i++) c->key[i] = c->s->items[c->p->first ? c->p->first[i] : i].key;
+}
+
+/* The words themselves, else the items' keys. */
+static fmm_status take_keys(sorting *s, const fmm_points *p, fmm_sorted_words *keys) {
+  if (s->words) {
+    *keys = (fmm_sorted_words){s->words, s->row_bits, s->dropped};
+    s->words = NULL;
+    return FMM_OK;
+  }
+  FMM_TRY(FMM_ALLOCATE(&keys->word, p->n, "Morton keys"));
+  fmm_team_loop(p->n, FMM_PARALLEL_MINIMUM, copy_keys, &(copying){s, p, keys->word}, s->threads);
+  return FMM_OK;
+}
+
+static fmm_status sort_set(sorting *s, int words_serve_all, fmm_points *points, fmm_sorted_words *keys) {
   if (!words_serve_all) FMM_TRY(sort_items_of_words(s));
   FMM_TRY(group_coincident(s));
   FMM_TRY(mark_unique(s, points));
-  FMM_TRY(fill_planes(s, points, keys));
+  FMM_TRY(fill_planes(s, points));
+  FMM_TRY(take_keys(s, points, keys));
   free_sorting(s); /* which serves again */
   return FMM_OK;
 }
 
-fmm_status fmm_points_sort(int n_sets, fmm_points *points, uint64_t **keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, int threads) {
+fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, int threads) {
   sorting sets[2] = {{0}};
   fmm_points made[2] = {{0}};
   for (int k = 0; k < n_sets; k++) {
     sets[k] = (sorting){.frame = frame, .rows = input[k].rows, .normals = input[k].normals, .n = input[k].n, .most_in_cell = most_in_cell, .threads = threads};
-    keys[k] = NULL;
+    keys[k] = (fmm_sorted_words){NULL, 0, 0};
   }
   int serve;
   fmm_status status = sort_all(n_sets, sets, &serve);
@@ -311,7 +356,7 @@ fmm_status fmm_points_sort(int n_sets, fmm_points *points, uint64_t **keys, cons
     if (status == FMM_OK) points[k] = made[k];
     else {
       fmm_points_free(&made[k]);
-      FMM_FREE(&keys[k]);
+      FMM_FREE(&keys[k].word);
     }
   }
   return status;

@@ -28,9 +28,14 @@ void fmm_frame_place(fmm_frame *frame, const fmm_bounds *bounds, double root_sca
 /* Points as the caller has them. normals: n x 3, NULL for none. */
 typedef struct fmm_input_points { int64_t n; const double *rows, *normals; } fmm_input_points;
 
-/* Sorts one set, or the two whose boxes are the same; keys: keys[k] has points[k].n sorted Morton keys (release with FMM_FREE, NULL after a failure), without their lowest bits where no cell that the others tell has more than
+/* Sorted Morton keys, in their words: word i, without its lowest row_bits, is key i without its lowest `dropped`. With row_bits no cell of keys that words tell has too many points. */
+typedef struct fmm_sorted_words { uint64_t *word; int row_bits, dropped; } fmm_sorted_words;
+/* Words below this one are those of keys below `key`, a multiple of 2^dropped. */
+static inline uint64_t fmm_word_bound(const fmm_sorted_words *keys, uint64_t key) { return key >> keys->dropped << keys->row_bits; }
+
+/* Sorts one set, or the two whose boxes are the same; keys: keys[k] has points[k].n sorted Morton keys (release .word with FMM_FREE, NULL after a failure), without their lowest bits where no cell that the others tell has more than
  * most_in_cell points of either set, so that none is split. Where more than most_in_cell points share a finest cell, exactly coincident ones (with equal normals, where there are normals) become one point. */
-fmm_status fmm_points_sort(int n_sets, fmm_points *points, uint64_t **keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, int threads);
+fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, int threads);
 void fmm_points_free(fmm_points *points);
 
 /* Coordinates of a scaled position to a key and back: three interleaved fields of 21 bits, x lowest. */

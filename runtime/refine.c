@@ -24,7 +24,7 @@ typedef struct building {
   fmm_tree *tree;
   const int64_t *most;            /* a box with more sources, or more targets, is split */
   int threads;
-  const uint64_t *keys[2];        /* sources, targets */
+  const fmm_sorted_words *keys[2]; /* sources, targets */
   fmm_cluster_leaf *cluster_leaf; /* by level and key */
   int64_t n_cluster_leaves;
   node *level[FMM_MAX_LEVELS];
@@ -36,12 +36,13 @@ typedef struct building {
 /* Borders of the eight children in one set of points: all searches side by side, without a branch that depends on keys. */
 static void find_borders(const building *b, const node *n, int level, int set, int64_t border[9]) {
   const int shift = 3 * (FMM_KEY_LEVEL - level - 1);
-  const uint64_t *keys = b->keys[set], first = n->key << 3;
-  for (int o = 0; o < 8; o++) border[o] = n->begin[set];
+  const uint64_t *word = b->keys[set]->word;
+  uint64_t bound[8];
+  for (int o = 0; o < 8; o++) border[o] = n->begin[set], bound[o] = fmm_word_bound(b->keys[set], (n->key << 3 | (uint64_t)o) << shift);
   border[8] = n->end[set];
   for (int64_t left = n->end[set] - n->begin[set]; left > 0;) { /* where it is less than `left` further on */
     const int64_t half = (left + 1) / 2;
-    for (uint64_t o = 1; o < 8; o++) border[o] += keys[border[o] + half - 1] < (first | o) << shift ? half : 0;
+    for (int o = 1; o < 8; o++) border[o] += word[border[o] + half - 1] < bound[o] ? half : 0;
     left -= half;
   }
 }
@@ -224,13 +225,13 @@ static fmm_status index_clusters(fmm_tree *t) {
 
 static fmm_status find_clusters(building *b) {
   fmm_tree *t = b->tree;
-  if (t->coincident) return FMM_OK;
-  const fmm_sorted_keys set[2] = {{b->keys[0], t->sources.n, b->most[0]}, {b->keys[1], t->targets.n, b->most[1]}};
+  if (t->coincident || b->keys[0]->row_bits) return FMM_OK; /* in words no cell is overfull */
+  const fmm_sorted_keys set[2] = {{b->keys[0]->word, t->sources.n, b->most[0]}, {b->keys[1]->word, t->targets.n, b->most[1]}};
   return fmm_clusters_of_keys(set, b->threads, &b->cluster_leaf, &b->n_cluster_leaves, &t->n_clusters);
 }
 
-fmm_status fmm_tree_refine(fmm_tree *tree, const uint64_t *source_keys, const uint64_t *target_keys, const int64_t most[2], int threads) {
-  building b = {.tree = tree, .most = most, .threads = threads, .keys = {source_keys, target_keys}};
+fmm_status fmm_tree_refine(fmm_tree *tree, const fmm_sorted_words *sources, const fmm_sorted_words *targets, const int64_t most[2], int threads) {
+  building b = {.tree = tree, .most = most, .threads = threads, .keys = {sources, targets}};
   fmm_status status;
   FMM_CHECK(find_clusters(&b));
   FMM_CHECK(refine(&b));

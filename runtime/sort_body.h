@@ -1,10 +1,11 @@
 /* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; those of more than half of a thread's share are
- * cut again by the team, the rest by single threads, whose larger parts are tasks for who is idle. A digit starts at the highest bit that differs within
+ * cut again by the team, all of them in one pass, the rest by single threads, whose larger parts are tasks for who is idle. A digit starts at the highest bit that differs within
  * its bucket, so shared prefixes (clusters, flat data) are skipped. Depth is at most 64 / serial_bits_min, whatever the input.
  * Included once by the source file of each kind of item (sort_items.c, sort_keys.c), which defines ITEM, KEY_OF, the name SORT and, of how many items or fewer NETWORK(from, to, n) sorts a bucket, NETWORK_MOST: 0, or the same all the time. */
 #include <string.h>
 
 #include "memory.h"
+#include "past_caches.h"
 #include "sort.h"
 #include "team_loop.h"
 
@@ -71,96 +72,200 @@ static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move, int shared) {
   }
 }
 
-/* One pass of a team over items, in a part a thread, or fewer where parts would be small. */
+enum { LINE = 64 / sizeof(ITEM) /* items of a line of memory */ };
+
+/* A pass of the team cuts segments, of which the first is all there is and later ones are buckets that are too large for one thread, into buckets by a digit of their own. bits: that differ in it, 0: nothing is left to sort. */
+typedef struct segment { int64_t begin, n, *end /* of each bucket */; uint64_t bits; int shift, first_part, parts; } segment;
+
+/* Pieces of segments, of about as many items each, and what they have of each bucket: how many, then where the next goes, in lines of memory that are written when they are full. */
+typedef struct part { int segment; int64_t begin, end; uint64_t bits; } part;
+typedef struct histogram { ITEM line[team_digits][LINE]; int64_t first[team_digits], place[team_digits]; } histogram;
+
 typedef struct pass {
-  ITEM *items, *scratch;
-  int64_t n, (*count)[team_digits], *end, large; /* end[d]: of bucket d */
-  int shift, parts, threads;
+  ITEM *from, *to;
+  segment *segments;
+  part *parts;
+  histogram *histograms; /* of each part */
+  int64_t large; /* buckets with more are the next pass's segments */
+  int n_segments, n_parts, threads, ends /* `to` is where items end */;
 } pass;
 
-static int64_t part_begin(const pass *p, int64_t t) { return p->n * t / p->parts; }
+static void find_bits(void *context, int64_t first, int64_t last) {
+  const pass p = *(const pass *)context;
+  for (int64_t t = first; t < last; t++) {
+    const part own = p.parts[t];
+    const uint64_t key = KEY_OF(p.from[p.segments[own.segment].begin]);
+    uint64_t bits = 0;
+    for (int64_t i = own.begin; i < own.end; i++) bits |= KEY_OF(p.from[i]) ^ key;
+    p.parts[t].bits = bits;
+  }
+}
 
-static void count_parts(void *context, int64_t begin, int64_t end) {
+static void count_part(void *context, int64_t first, int64_t last) {
   const pass p = *(const pass *)context; /* held by itself: stores might else be to it */
-  for (int64_t t = begin; t < end; t++) {
-    int64_t *count = p.count[t];
+  for (int64_t t = first; t < last; t++) {
+    const part own = p.parts[t];
+    const int shift = p.segments[own.segment].shift;
+    int64_t *count = p.histograms[t].place;
+    if (!p.segments[own.segment].bits) continue;
     memset(count, 0, team_digits * sizeof *count);
-    for (int64_t i = part_begin(&p, t), after = part_begin(&p, t + 1); i < after; i++) count[KEY_OF(p.items[i]) >> p.shift & (team_digits - 1)]++;
+    for (int64_t i = own.begin; i < own.end; i++) count[KEY_OF(p.from[i]) >> shift & (team_digits - 1)]++;
   }
 }
 
-static void move_parts(void *context, int64_t begin, int64_t end) {
-  const pass p = *(const pass *)context; /* as above */
-  for (int64_t t = begin; t < end; t++) {
-    int64_t *place = p.count[t];
-    for (int64_t i = part_begin(&p, t), after = part_begin(&p, t + 1); i < after; i++) p.scratch[place[KEY_OF(p.items[i]) >> p.shift & (team_digits - 1)]++] = p.items[i];
-  }
-}
-
-/* Of each digit the part's first place, instead of its number. */
-static void place_digits(const pass *p) {
-  int64_t sum = 0;
-  for (int d = 0; d < team_digits; d++) {
-    for (int t = 0; t < p->parts; t++) {
-      int64_t c = p->count[t][d];
-      p->count[t][d] = sum;
-      sum += c;
+/* Of each digit where a part's first item goes, instead of how many there are. */
+static void place_digits(void *context, int64_t first, int64_t last) {
+  const pass *p = context;
+  for (const segment *s = p->segments + first; s < p->segments + last; s++) {
+    const histogram *end_of = p->histograms + s->first_part + s->parts;
+    int64_t begin = s->begin;
+    if (!s->bits) continue;
+    memset(s->end, 0, team_digits * sizeof *s->end);
+    for (histogram *t = p->histograms + s->first_part; t < end_of; t++)
+      for (int d = 0; d < team_digits; d++) {
+        const int64_t count = t->place[d];
+        t->place[d] = s->end[d], s->end[d] += count;
+      }
+    for (int d = 0; d < team_digits; d++) {
+      const int64_t count = s->end[d];
+      s->end[d] = begin, begin += count;
     }
-    p->end[d] = sum;
+    for (histogram *t = p->histograms + s->first_part; t < end_of; t++)
+      for (int d = 0; d < team_digits; d++) t->first[d] = t->place[d] += s->end[d];
+    memmove(s->end, s->end + 1, (team_digits - 1) * sizeof *s->end);
+    s->end[team_digits - 1] = s->begin + s->n;
   }
 }
+
+/* What a line holds of places [begin, end), the first of which are some line's last. */
+static void write_some(ITEM *to, const ITEM *line, size_t ahead, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; i++) to[i] = line[((size_t)i + ahead) % LINE];
+}
+
+static void move_by_lines(const pass *all, const part *own, histogram *h) {
+  const ITEM *from = all->from;
+  ITEM *to = all->to;
+  const int shift = all->segments[own->segment].shift;
+  const size_t ahead = (uintptr_t)to / sizeof *to % LINE;
+  for (int64_t i = own->begin; i < own->end; i++) {
+    const uint64_t d = KEY_OF(from[i]) >> shift & (team_digits - 1);
+    const int64_t place = h->place[d]++;
+    const size_t in_line = ((size_t)place + ahead) % LINE;
+    h->line[d][in_line] = from[i];
+    if (in_line < LINE - 1) continue;
+    if (place - (LINE - 1) >= h->first[d]) fmm_write_line(to + place - (LINE - 1), h->line[d]);
+    else write_some(to, h->line[d], ahead, h->first[d], place + 1);
+  }
+  for (int d = 0; d < team_digits; d++) {
+    const int64_t end = h->place[d], line = end - (int64_t)(((size_t)end + ahead) % LINE);
+    write_some(to, h->line[d], ahead, line > h->first[d] ? line : h->first[d], end);
+  }
+  fmm_lines_written();
+}
+
+static void move_part(void *context, int64_t first, int64_t last) {
+  const pass *p = context;
+  for (int64_t t = first; t < last; t++) {
+    const part *own = &p->parts[t];
+    if (p->segments[own->segment].bits) move_by_lines(p, own, &p->histograms[t]);
+    else if (p->ends) memcpy(p->to + own->begin, p->from + own->begin, (size_t)(own->end - own->begin) * sizeof *p->to);
+  }
+}
+
+static int64_t bucket_begin(const segment *s, int64_t digit) { return digit ? s->end[digit - 1] : s->begin; }
 
 static void finish_buckets(void *context, int64_t first, int64_t last) {
   const pass *p = context;
-  for (int64_t d = first; d < last; d++) {
-    int64_t begin = d ? p->end[d - 1] : 0, size = p->end[d] - begin;
-    if (size > p->large) memcpy(p->items + begin, p->scratch + begin, (size_t)size * sizeof *p->items);
-    else if (size) sort_bucket(p->scratch + begin, p->items + begin, size, 1, p->threads > 1);
+  for (int64_t k = first; k < last; k++) {
+    const segment *s = &p->segments[k / team_digits];
+    if (!s->bits) continue;
+    const int64_t begin = bucket_begin(s, k % team_digits), size = s->end[k % team_digits] - begin;
+    if (size && size <= p->large) sort_bucket(p->to + begin, p->from + begin, size, !p->ends, p->threads > 1);
   }
 }
 
-typedef struct difference { const ITEM *items; uint64_t bits; } difference;
-
-static void find_difference(void *context, int64_t begin, int64_t end) {
-  difference *d = context;
-  uint64_t bits = 0, first = KEY_OF(d->items[0]);
-  for (int64_t i = begin; i < end; i++) bits |= KEY_OF(d->items[i]) ^ first;
-  fmm_join_begin();
-  d->bits |= bits;
-  fmm_join_end();
+static void cut_parts(pass *p, int64_t n) {
+  const int64_t wanted = n < (int64_t)part_minimum * p->threads ? n / part_minimum + 1 : p->threads;
+  p->n_parts = 0;
+  for (int k = 0; k < p->n_segments; k++) {
+    segment *s = &p->segments[k];
+    s->first_part = p->n_parts, s->parts = (int)(wanted * s->n / n) + (wanted * s->n % n > 0);
+    for (int t = 0; t < s->parts; t++) p->parts[p->n_parts++] = (part){.segment = k, .begin = s->begin + s->n * t / s->parts, .end = s->begin + s->n * (t + 1) / s->parts};
+  }
 }
 
-/* At most 64 / team_bits deep; on return the items are sorted in place. */
-static fmm_status sort_team(ITEM *items, ITEM *scratch, int64_t n, const pass *all) {
-  difference d = {items, 0};
-  fmm_team_loop(n, part_minimum, find_difference, &d, all->threads);
-  if (!d.bits) return FMM_OK;
-  pass p = *all;
-  int top = log2_floor(d.bits) + 1;
-  p.items = items, p.scratch = scratch, p.n = n, p.shift = top > team_bits ? top - team_bits : 0;
-  FMM_TRY(FMM_ALLOCATE(&p.end, team_digits, "bucket ends of the sort"));
-  fmm_team_loop(p.parts, 1, count_parts, &p, p.threads);
-  place_digits(&p);
-  fmm_team_loop(p.parts, 1, move_parts, &p, p.threads);
-  fmm_team_loop_uneven(team_digits, 2, finish_buckets, &p, p.threads);
-  fmm_status status = FMM_OK;
-  for (int digit = 0; digit < team_digits && status == FMM_OK; digit++) {
-    int64_t begin = digit ? p.end[digit - 1] : 0, size = p.end[digit] - begin;
-    if (size > p.large) status = sort_team(items + begin, scratch + begin, size, all);
+static void choose_digits(pass *p) {
+  for (segment *s = p->segments; s < p->segments + p->n_segments; s++) {
+    for (int t = 0; t < s->parts; t++) s->bits |= p->parts[s->first_part + t].bits;
+    const int top = s->bits ? log2_floor(s->bits) + 1 : 0;
+    s->shift = top > team_bits ? top - team_bits : 0;
   }
-  FMM_FREE(&p.end);
+}
+
+/* n items in all segments. */
+static fmm_status run_pass(pass *p, int64_t n) {
+  int64_t *end = NULL;
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&p->parts, p->threads + p->n_segments, "parts of the sort"));
+  cut_parts(p, n);
+  FMM_CHECK(FMM_ALLOCATE(&p->histograms, p->n_parts, "histograms of the sort"));
+  FMM_CHECK(FMM_ALLOCATE(&end, (int64_t)p->n_segments * team_digits, "bucket ends of the sort"));
+  for (int k = 0; k < p->n_segments; k++) p->segments[k].end = end + (int64_t)k * team_digits;
+  fmm_team_loop(p->n_parts, 1, find_bits, p, p->threads);
+  choose_digits(p);
+  fmm_team_loop(p->n_parts, 1, count_part, p, p->threads);
+  fmm_team_loop(p->n_segments, 1, place_digits, p, p->threads);
+  fmm_team_loop(p->n_parts, 1, move_part, p, p->threads);
+  fmm_team_loop_uneven((int64_t)p->n_segments * team_digits, 2, finish_buckets, p, p->threads);
+done:
+  FMM_FREE(&p->parts);
+  FMM_FREE(&p->histograms);
+  if (status != FMM_OK) FMM_FREE(&end);
+  return status;
+}
+
+/* Buckets that are too large, as the segments of the next pass, in the other array; *n: items in them. */
+static fmm_status next_segments(pass *p, int64_t *n) {
+  segment *next = NULL;
+  int found = 0;
+  *n = 0;
+  for (int pick = 0; pick < 2; pick++) {
+    int k = 0;
+    for (const segment *s = p->segments; s < p->segments + p->n_segments; s++)
+      for (int d = 0; d < team_digits && s->bits; d++) {
+        const int64_t begin = bucket_begin(s, d), size = s->end[d] - begin;
+        if (size <= p->large) continue;
+        if (pick) next[k] = (segment){.begin = begin, .n = size}, *n += size;
+        k++;
+      }
+    found = k;
+    if (!pick) FMM_TRY(FMM_ALLOCATE(&next, found, "segments of the sort"));
+  }
+  FMM_FREE(&p->segments[0].end); /* of all */
+  FMM_FREE(&p->segments);
+  ITEM *from = p->from;
+  p->segments = next, p->n_segments = found, p->from = p->to, p->to = from, p->ends = !p->ends;
+  return FMM_OK;
+}
+
+/* At most 64 / team_bits passes. */
+static fmm_status sort_team(ITEM *items, ITEM *scratch, int64_t n, int threads) {
+  pass p = {.from = items, .to = scratch, .n_segments = 1, .threads = threads, .large = n / (2 * threads) > large_minimum ? n / (2 * threads) : large_minimum};
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&p.segments, 1, "segments of the sort"));
+  p.segments[0] = (segment){.n = n};
+  while (n) {
+    FMM_CHECK(run_pass(&p, n));
+    FMM_CHECK(next_segments(&p, &n));
+  }
+done:
+  if (p.segments && p.n_segments) FMM_FREE(&p.segments[0].end);
+  FMM_FREE(&p.segments);
   return status;
 }
 
 fmm_status SORT(ITEM *items, ITEM *scratch, int64_t n, int threads) {
-  if (n < team_minimum) {
-    sort_bucket(items, scratch, n, 0, 0);
-    return FMM_OK;
-  }
-  const int parts = n < (int64_t)part_minimum * threads ? (int)(n / part_minimum) + 1 : threads;
-  pass all = {.large = n / (2 * threads) > large_minimum ? n / (2 * threads) : large_minimum, .parts = parts, .threads = threads};
-  FMM_TRY(FMM_ALLOCATE(&all.count, parts, "histograms of the sort"));
-  fmm_status status = sort_team(items, scratch, n, &all);
-  FMM_FREE(&all.count);
-  return status;
+  if (n >= team_minimum) return sort_team(items, scratch, n, threads);
+  sort_bucket(items, scratch, n, 0, 0);
+  return FMM_OK;
 }

@@ -6,7 +6,7 @@
 
 typedef struct sets { const fmm_bounds *bounds; int64_t n_sources, n_targets; const double *sources, *normals, *targets; } sets;
 
-static fmm_status sort_sets(fmm_tree *t, const sets *s, uint64_t *keys[2], int threads) {
+static fmm_status sort_sets(fmm_tree *t, const sets *s, fmm_sorted_words keys[2], int threads) {
   fmm_frame frame;
   fmm_frame_place(&frame, s->bounds, t->root_scale);
   t->scale = frame.scale, t->root_side = frame.side, t->coincident = frame.coincident;
@@ -41,11 +41,11 @@ fmm_status fmm_tree_build_within(fmm_tree *tree, const fmm_bounds *bounds, int64
   const sets s = {bounds, n_sources, n_targets, sources, normals, targets};
   const int64_t most[2] = {options->leaf_size, options->leaf_size};
   fmm_tree made = {.leaf_size = options->leaf_size, .root_scale = options->root_scale, .same_points = !targets};
-  uint64_t *keys[2] = {NULL, NULL};
+  fmm_sorted_words keys[2] = {{NULL, 0, 0}, {NULL, 0, 0}};
   fmm_status status = sort_sets(&made, &s, keys, threads);
-  if (status == FMM_OK) status = fmm_tree_refine(&made, keys[0], made.same_points ? keys[0] : keys[1], most, threads);
-  FMM_FREE(&keys[0]);
-  FMM_FREE(&keys[1]);
+  if (status == FMM_OK) status = fmm_tree_refine(&made, &keys[0], &keys[!made.same_points], most, threads);
+  FMM_FREE(&keys[0].word);
+  FMM_FREE(&keys[1].word);
   if (status == FMM_OK) *tree = made;
   else fmm_tree_free(&made);
   return status;

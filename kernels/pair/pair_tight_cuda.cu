@@ -16,7 +16,7 @@ constexpr double OTHERS = 64; /* times the squares of values without those of ti
 constexpr double HUGE_ERROR = 1e300;
 constexpr double LARGEST_SQUARES = 1e60, LARGEST_SQUARES_OF_DERIVATIVES = 1e50; /* of a tile's values: larger ones, or their roots' cubes, may be beyond float */
 constexpr double MOST = 0x1p22; /* half-widths to a pair's distance, beyond which float may take its points for one */
-constexpr float NEAR = 0.25f; /* half-widths: nearer pairs are measured in double; a float errs by a millionth of that and so of others' distances */
+constexpr float NEAR = 0.25f; /* half-widths: nearer pairs are measured in double; a float errs by a millionth of that and so of others' distances. Of the others some are measured for all. */
 
 struct job {
   const fmm_cuda_tile *tile; /* and ranges, or chunks and mates */
@@ -50,8 +50,22 @@ __device__ __forceinline__ void add_far(float d2, float (&m)[MEASURES]) {
   if (GRADIENT) m[2] = fmaf(r2, r2, m[2]), m[3] = fmaf(error, r2, m[3]);
 }
 
-/* Targets [begin, begin + count) of a box in shared memory, in half-widths from its centre. */
-struct targets { int64_t begin; int count; double h, center[3]; const float4 *place; };
+/* Targets [begin, begin + count) of a box in shared memory, in half-widths from its centre, and of each eight of them, which lie beside one another, the middle, and beyond what squared distance from it none of them is near. */
+struct targets { int64_t begin; int count; double h, center[3]; const float4 *place, *around; };
+
+__device__ __forceinline__ float square_between(float4 at, float u, float v, float w) {
+  const float du = at.x - u, dv = at.y - v, dw = at.z - w;
+  return fmaf(du, du, fmaf(dv, dv, dw * dw));
+}
+__device__ __forceinline__ float4 around_of(const float4 *place) {
+  float4 c = make_float4(0, 0, 0, 0);
+  float reach = 0;
+  for (int q = 0; q < TOGETHER; q++) c.x += place[q].x / TOGETHER, c.y += place[q].y / TOGETHER, c.z += place[q].z / TOGETHER;
+  for (int q = 0; q < TOGETHER; q++) reach = fmaxf(reach, square_between(place[q], c.x, c.y, c.z));
+  reach = 1.001f * (sqrtf(reach) + NEAR);
+  c.w = reach * reach;
+  return c;
+}
 
 /* Their pairs with some points, which are counted `times`. */
 template <int GRADIENT>
@@ -60,28 +74,19 @@ __device__ __forceinline__ void measure_points(const job &a, const targets &t, i
   for (int64_t j = from + threadIdx.x; j < from + points; j += THREADS) {
     const double x = a.source[0][j], y = a.source[1][j], z = a.source[2][j];
     const float u = (float)((x - t.center[0]) * unit), v = (float)((y - t.center[1]) * unit), w = (float)((z - t.center[2]) * unit);
-    float far[MEASURES] = {};
+    float far[MEASURES] = {}, sampled[MEASURES] = {};
     double near[MEASURES] = {};
-    for (int i = 0; i < t.count; i += TOGETHER) { /* mostly none of them is near: one branch for all */
-      float d2[TOGETHER], least = INFINITY;
-#pragma unroll
-      for (int q = 0; q < TOGETHER; q++) {
-        const float4 at = t.place[min(i + q, t.count - 1)];
-        const float du = at.x - u, dv = at.y - v, dw = at.z - w;
-        d2[q] = i + q < t.count ? fmaf(du, du, fmaf(dv, dv, dw * dw)) : INFINITY; /* of which nothing comes */
-        least = fminf(least, d2[q]);
-      }
-      if (least < NEAR * NEAR)
-        for (int q = 0; q < TOGETHER && i + q < t.count; q++) {
-          const float4 at = t.place[i + q];
-          const float du = at.x - u, dv = at.y - v, dw = at.z - w, one = fmaf(du, du, fmaf(dv, dv, dw * dw));
-          if (one < NEAR * NEAR) add_near(a.target[0][t.begin + i + q] - x, a.target[1][t.begin + i + q] - y, a.target[2][t.begin + i + q] - z, 2 * t.h, near, nearest);
+    for (int i = 0; i < t.count; i += TOGETHER)
+      if (i + TOGETHER <= t.count && square_between(t.around[i / TOGETHER], u, v, w) > t.around[i / TOGETHER].w) { /* of eight that are far and close together two tell of all */
+        add_far<GRADIENT>(square_between(t.place[i + 2], u, v, w), sampled);
+        add_far<GRADIENT>(square_between(t.place[i + 5], u, v, w), sampled);
+      } else
+        for (int q = i; q < min(i + TOGETHER, t.count); q++) {
+          const float one = square_between(t.place[q], u, v, w);
+          if (one < NEAR * NEAR) add_near(a.target[0][t.begin + q] - x, a.target[1][t.begin + q] - y, a.target[2][t.begin + q] - z, 2 * t.h, near, nearest);
           else add_far<GRADIENT>(one, far);
         }
-      else
-#pragma unroll
-        for (int q = 0; q < TOGETHER; q++) add_far<GRADIENT>(d2[q], far);
-    }
+    for (int k = 0; k < MEASURES; k++) far[k] += TOGETHER / 2 * sampled[k];
     for (int k = 0; k < (GRADIENT ? MEASURES : 2); k++) m[k] += times * (near[k] + far[k] * (k < 2 ? unit * unit : unit * unit * unit * unit));
   }
 }
@@ -89,9 +94,9 @@ __device__ __forceinline__ void measure_points(const job &a, const targets &t, i
 /* Targets of a box, as many at once as there is room for, with what each_range gives to measure_points: (targets, measures, nearest), of measures M in all. */
 template <int M, class Each>
 __device__ __forceinline__ void measure_tile(const job &a, int box, int64_t target_begin, int target_count, const Each &each_range) {
-  __shared__ float4 place[TARGETS];
+  __shared__ float4 place[TARGETS], around[TARGETS / TOGETHER];
   __shared__ double part[THREADS / 32][M + 1];
-  targets t = {0, 0, a.half[box], {a.center[0][box], a.center[1][box], a.center[2][box]}, place};
+  targets t = {0, 0, a.half[box], {a.center[0][box], a.center[1][box], a.center[2][box]}, place, around};
   const double unit = 1 / t.h;
   double m[M + 1] = {}; /* the last: of the nearest pair */
   for (int first = 0; first < target_count; first += TARGETS) {
@@ -99,6 +104,8 @@ __device__ __forceinline__ void measure_tile(const job &a, int box, int64_t targ
     __syncthreads();
     for (int i = threadIdx.x; i < t.count; i += THREADS)
       place[i] = make_float4((float)((a.target[0][t.begin + i] - t.center[0]) * unit), (float)((a.target[1][t.begin + i] - t.center[1]) * unit), (float)((a.target[2][t.begin + i] - t.center[2]) * unit), 0);
+    __syncthreads();
+    for (int g = threadIdx.x; g < t.count / TOGETHER; g += THREADS) around[g] = around_of(place + TOGETHER * g);
     __syncthreads();
     each_range(t, m, m[M]);
   }

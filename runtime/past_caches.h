@@ -1,0 +1,26 @@
+/* Whole lines of memory written past the caches, where the processor can: what is read much later need not be read from memory before it is written, nor push out what is needed now. */
+#ifndef FMM_PAST_CACHES_H
+#define FMM_PAST_CACHES_H
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum { FMM_LINE_BYTES = 64 };
+
+/* Both begin with a line. */
+static inline void fmm_write_line(void *to, const void *line) {
+#ifdef __SSE2__
+  for (int i = 0; i < FMM_LINE_BYTES / 16; i++) _mm_stream_si128((__m128i *)to + i, _mm_load_si128((const __m128i *)line + i));
+#else
+  memcpy(to, line, FMM_LINE_BYTES);
+#endif
+}
+
+/* By who wrote them, before others read. */
+static inline void fmm_lines_written(void) {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
+}
+#endif
