@@ -8,7 +8,7 @@
  *               the tree's own, points_per_leaf. They are timed before and after every timed evaluation too, by as many threads: of_cache is the evaluation's
  *               rate of U over the mean of those two, which a machine whose speed changes within seconds hardly moves.
  *   moves=K     at the end, in a line of its own for each team: moves the case's points K times by up to a thousandth of the unit and gives them to the plan by fmm_plan_move_points, as
- *               a simulation in steps does, then the same ones by fmm_plan_set_points
+ *               a simulation in steps does, then K times more by fmm_plan_set_points
  *   write=FILE  puts the case there, for programs to compare with; read=FILE takes it from there, direct sums included (bench_cpu_case.h)
  *   serve=1     after the warm-up prints the line and then executes once for every line of standard input, printing its seconds: two programs
  *               are raced by asking them in turns. */

@@ -26,20 +26,28 @@ fmm_status fmm_bench_team_begin(fmm_bench_team *team, const fmm_options *options
   return execute_as(team, 0);
 }
 
+typedef fmm_status giving(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets, const double *targets);
+
+/* Moves points and gives them to the plan, so often: the seconds of each time. */
+static fmm_status give_moved(fmm_bench_team *team, giving *give, double *x, int moves, double *seconds) {
+  const int64_t n = team->what->n;
+  for (int k = 0; k < moves; k++) {
+    for (int64_t i = 0; i < 3 * n; i++) x[i] += 1e-3 * sin(1e4 * x[i] + k);
+    const double begin = fmm_now_s();
+    FMM_TRY(give(team->plan, n, x, NULL, 0, NULL));
+    seconds[k] = fmm_now_s() - begin;
+  }
+  return FMM_OK;
+}
+
 fmm_status fmm_bench_team_move(fmm_bench_team *team, int moves) {
   const int64_t n = team->what->n;
   double *x = NULL;
-  fmm_status status = FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&x, 3 * n, "points that move"));
   memcpy(x, team->what->points, 3 * sizeof *x * (size_t)n);
-  for (int k = 0; k < moves && status == FMM_OK; k++) {
-    for (int64_t i = 0; i < 3 * n; i++) x[i] += 1e-3 * sin(1e4 * x[i] + k);
-    const double begin = fmm_now_s();
-    status = fmm_plan_move_points(team->plan, n, x, NULL, 0, NULL);
-    const double moved = fmm_now_s();
-    if (status == FMM_OK) status = fmm_plan_set_points(team->plan, n, x, NULL, 0, NULL);
-    if (status == FMM_OK) team->moved_s[k] = moved - begin, team->set_s[k] = fmm_now_s() - moved, team->moves++;
-  }
+  fmm_status status = give_moved(team, fmm_plan_move_points, x, moves, team->moved_s);
+  if (status == FMM_OK) status = give_moved(team, fmm_plan_set_points, x, moves, team->set_s);
+  if (status == FMM_OK) team->moves = moves;
   FMM_FREE(&x);
   return status;
 }
