@@ -82,6 +82,7 @@ struct fmm_plan {
   int nesting;                         /* 0 for the caller's plan, 1 for its clusters' plans, ... */
   fmm_operator_pool *pool;             /* of the outermost plan's set-up; NULL: this is the outermost */
   fmm_operator_pool spare;             /* of the points before, while points are moved; else empty */
+  fmm_gpu_stage *spare_stage;          /* the same; else NULL */
   fmm_setup *setup;                    /* NULL before set_points */
   fmm_choice chosen;                   /* leaf size and root scale when they were last chosen */
   int keeps;                           /* nonzero while points are moved that are to keep them */

@@ -44,7 +44,7 @@ static fmm_status create(fmm_setup *s, const fmm_plan *plan) {
   if (!fmm_dispatch_uses(s, FMM_DEVICE_GPU)) return FMM_OK;
   const fmm_options *o = &plan->options;
   fmm_gpu_request request = {.state = &s->state, .device = o->gpu_device, .sms = o->gpu_sms, .phases = gpu_phases(s), .memory_cap = o->device_memory_cap,
-                             .stream = o->cuda_stream, .threads = plan->threads,
+                             .stream = o->cuda_stream, .threads = plan->threads, .stage = plan->spare_stage,
                              .densities_space = s->host_density ? FMM_MEMORY_HOST : o->densities_space, .results_space = o->results_space};
   FMM_TRY(fmm_gpu_plan_create(&s->gpu, &request));
   return reserve_shared(s);

@@ -192,22 +192,22 @@ double values_of(int64_t n, const double *measure, int kinds, int each, int k) {
   return fmin(all, OTHERS * others);
 }
 
-/* Marks the tiles with the largest errors (measure k + 1) against the values (measure k). */
-void mark(fmm_cuda_sums *s, const double *measure, int k, double factor, double tolerance, double *room) {
-  const double values = values_of(s->n_tiles, measure, 1, MEASURES, k);
-  const double limit = limit_of(s->n_tiles, measure + k + 1, MEASURES, PART * PART * tolerance * tolerance * values / factor, room);
-  for (int64_t i = 0; i < s->n_tiles; i++)
-    if (!(measure[i * MEASURES + k + 1] < limit)) s->tile[i].precise = 1;
+/* Marks the tiles, n of them, with the largest errors (measure k + 1) against the values (measure k). room: CLASSES and one a tile. */
+void mark_tiles(int64_t n, uint8_t *mark, const double *measure, int k, double factor, double tolerance, double *room) {
+  const double values = values_of(n, measure, 1, MEASURES, k);
+  const double limit = limit_of(n, measure + k + 1, MEASURES, PART * PART * tolerance * tolerance * values / factor, room);
+  for (int64_t i = 0; i < n; i++)
+    if (!(measure[i * MEASURES + k + 1] < limit)) mark[i] = FMM_BOTH_ALL_PRECISE;
 }
 
 /* The same for tiles that sum both directions, whose two kinds of sources, of `each` measures, are marked apart. room: CLASSES and two a tile. */
-void mark_both(fmm_cuda_sums *s, const double *measure, int each, int k, double factor, double tolerance, double *room) {
-  const double values = values_of(s->n_tiles, measure, 2, each, k);
-  const double limit = limit_of(2 * s->n_tiles, measure + k + 1, each, PART * PART * tolerance * tolerance * values / factor, room);
-  for (int64_t i = 0; i < s->n_tiles; i++) {
+void mark_both(int64_t n, uint8_t *mark, const double *measure, int each, int k, double factor, double tolerance, double *room) {
+  const double values = values_of(n, measure, 2, each, k);
+  const double limit = limit_of(2 * n, measure + k + 1, each, PART * PART * tolerance * tolerance * values / factor, room);
+  for (int64_t i = 0; i < n; i++) {
     const double *m = measure + i * 2 * each + k + 1;
     const uint8_t precise = !(m[each] < limit) ? FMM_BOTH_ALL_PRECISE : !(m[0] < limit) ? FMM_BOTH_ALONE_PRECISE : 0;
-    for (int64_t c = precise > s->chunk[i].precise ? i : -1; c >= 0; c = s->chunk[c].next) s->chunk[c].precise = precise;
+    if (precise > mark[i]) mark[i] = precise;
   }
 }
 
@@ -231,23 +231,34 @@ fmm_status widen(fmm_gpu_plan *p) {
   return FMM_OK;
 }
 
-fmm_status send_marks(fmm_cuda_sums *s, const int32_t *precise) {
-  if (s->both) CUDA_TRY(cudaMemcpy(s->d_chunk, s->chunk, (size_t)s->n_chunks * sizeof *s->chunk, cudaMemcpyHostToDevice));
-  else CUDA_TRY(cudaMemcpy(s->d_tile, s->tile, (size_t)s->n_tiles * sizeof *s->tile, cudaMemcpyHostToDevice));
-  CUDA_TRY(cudaMemcpy(s->d_precise, precise, (size_t)(s->n_precise + s->n_alone_precise) * sizeof *precise, cudaMemcpyHostToDevice));
-  return FMM_OK;
-}
-
 /* Which tiles are marked for the kernel in double, and behind them those of which it is their own leaf's sums alone. */
-void list_marked(fmm_cuda_sums *s, int32_t *precise) {
-  const int all = s->both ? FMM_BOTH_ALL_PRECISE : 1;
+void list_marked(fmm_cuda_sums *s, const uint8_t *mark, int32_t *precise) {
   int64_t n = 0;
   for (int64_t i = 0; i < s->n_tiles; i++)
-    if ((s->both ? s->chunk[i].precise : s->tile[i].precise) == all) precise[n++] = (int32_t)i;
+    if (mark[i] == FMM_BOTH_ALL_PRECISE) precise[n++] = (int32_t)i;
   s->n_precise = n;
-  for (int64_t i = 0; s->both && i < s->n_tiles; i++)
-    if (s->chunk[i].precise == FMM_BOTH_ALONE_PRECISE) precise[n++] = (int32_t)i;
+  for (int64_t i = 0; i < s->n_tiles; i++)
+    if (mark[i] == FMM_BOTH_ALONE_PRECISE) precise[n++] = (int32_t)i;
   s->n_alone_precise = n - s->n_precise;
+}
+
+/* Each listed tile's mark to where kernels read it. */
+__global__ void __launch_bounds__(THREADS) set_marks(fmm_cuda_tile *tile, fmm_cuda_chunk *chunk, const int32_t *listed, int64_t n_all, int64_t n) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= n) return;
+  if (tile) tile[listed[i]].precise = 1;
+  else
+    for (int64_t c = listed[i]; c >= 0; c = chunk[c].next) chunk[c].precise = i < n_all ? FMM_BOTH_ALL_PRECISE : FMM_BOTH_ALONE_PRECISE;
+}
+
+fmm_status send_marks(const fmm_cuda_sums *s, const int32_t *precise, cudaStream_t stream) {
+  const int64_t n = s->n_precise + s->n_alone_precise;
+  if (n == 0) return FMM_OK;
+  CUDA_TRY(cudaMemcpyAsync(s->d_precise, precise, (size_t)n * sizeof *precise, cudaMemcpyHostToDevice, stream));
+  set_marks<<<(unsigned)((n + THREADS - 1) / THREADS), THREADS, 0, stream>>>(s->both ? NULL : s->d_tile, s->d_chunk, s->d_precise, s->n_precise, n);
+  CUDA_LAUNCHED();
+  CUDA_TRY(cudaStreamSynchronize(stream));
+  return FMM_OK;
 }
 }
 
@@ -256,24 +267,30 @@ size_t fmm_cuda_wide_bytes(const fmm_gpu_plan *p) {
   return s->both && s->single ? (size_t)(s->n_partial * fmm_cuda_both_values(p)) * sizeof(double) : 0;
 }
 
-/* The tiles are on both sides; those of the device get their marks, and which they are. */
+/* The tiles are on the device; those that are too tight get their marks there. Measures come by way of the stage, where it has room. */
 fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *p) {
   fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
-  double *measure = NULL, *room = NULL;
+  double *own = NULL, *measure = (double *)p->stage, *room = NULL;
   int32_t *precise = NULL;
+  uint8_t *mark = NULL;
   fmm_status status = FMM_OK;
   cudaStream_t stream = p->stream[FMM_CUDA_NEAR];
   if (!s->single || s->n_tiles == 0) return FMM_OK;
   job a = {s->d_tile, s->d_range, s->d_chunk, s->d_mate, {p->d_source[0], p->d_source[1], p->d_source[2]}, {p->d_target[0], p->d_target[1], p->d_target[2]}, {p->d_center[0], p->d_center[1], p->d_center[2]}, p->d_half, p->d_tight};
   const int measures = fmm_cuda_measures(p);
   const size_t bytes = (size_t)s->n_tiles * (size_t)(measures + 1) * sizeof(double);
-  FMM_CHECK(FMM_ALLOCATE(&measure, s->n_tiles * (measures + 1), "measures of the U list"));
-  FMM_CHECK(FMM_ALLOCATE(&room, CLASSES + 2 * s->n_tiles, "measures of the U list"));
   if (s->both && p->gradient) measure_both<1><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
   else if (s->both) measure_both<0><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
   else if (p->gradient) measure_tiles<1><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
   else measure_tiles<0><<<(unsigned)s->n_tiles, THREADS, 0, stream>>>(a);
   FMM_CHECK(CUDA_CHECKED(cudaGetLastError()));
+  if (bytes > p->stage_bytes) {
+    FMM_CHECK(FMM_ALLOCATE(&own, s->n_tiles * (measures + 1), "measures of the U list"));
+    measure = own;
+  }
+  FMM_CHECK(FMM_ALLOCATE(&room, CLASSES + 2 * s->n_tiles, "measures of the U list"));
+  FMM_CHECK(FMM_ALLOCATE_ZERO(&mark, s->n_tiles, "marks of the U list"));
+  FMM_CHECK(FMM_ALLOCATE(&precise, s->n_tiles, "tiles too tight for float"));
   FMM_CHECK(CUDA_CHECKED(cudaMemcpyAsync(measure, p->d_tight, bytes, cudaMemcpyDeviceToHost, stream)));
   FMM_CHECK(CUDA_CHECKED(cudaStreamSynchronize(stream)));
   if (s->both && is_wide(s, measures, measure)) {
@@ -282,16 +299,17 @@ fmm_status fmm_cuda_mark_tight(fmm_gpu_plan *p) {
   }
   for (int k = 0; k <= 2 * p->gradient; k += 2) { /* potentials, then derivatives, which err by twice as much */
     const double factor = k ? 0x1p-48 : 0x1p-50;
-    if (s->both) mark_both(s, measure, measures / 2, k, factor, p->tolerance, room);
-    else mark(s, measure, k, factor, p->tolerance, room);
+    if (s->both) mark_both(s->n_tiles, mark, measure, measures / 2, k, factor, p->tolerance, room);
+    else mark_tiles(s->n_tiles, mark, measure, k, factor, p->tolerance, room);
   }
-  FMM_CHECK(FMM_ALLOCATE(&precise, s->n_tiles, "tiles too tight for float"));
-  list_marked(s, precise);
-  if (s->n_precise + s->n_alone_precise) FMM_CHECK(send_marks(s, precise));
+  list_marked(s, mark, precise);
+  FMM_CHECK(send_marks(s, precise, stream));
   if (s->both && s->n_precise + s->n_alone_precise) FMM_CHECK(CUDA_CHECKED(fmm_cuda_both_prepare_tight(p)));
 done:
+  if (status != FMM_OK) cudaStreamSynchronize(stream); /* what is on its way to memory that is given up */
   FMM_FREE(&precise);
-  FMM_FREE(&measure);
+  FMM_FREE(&mark);
+  FMM_FREE(&own);
   FMM_FREE(&room);
   return status;
 }

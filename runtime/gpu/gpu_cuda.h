@@ -134,7 +134,7 @@ struct fmm_gpu_plan {
   size_t available, first_bytes, arena_bytes, host_bytes, spectrum_bytes; /* available: for both together */
   char *stage;                       /* page-locked: densities, results, the report and what has arrived, one after the other */
   size_t stage_bytes;                /* before the report */
-  int stage_allocated, stage_registered; /* it is the library's own memory, and locked; else the driver's */
+  fmm_gpu_stage locked;              /* the memory that it is */
   double *stage_in, *stage_out;      /* in it; NULL: not needed */
   unsigned *arrived;                 /* in it: nonzero for each piece of results that is there */
   double began_s;                    /* its making */
@@ -442,7 +442,7 @@ typedef struct fmm_cuda_tables {
   fmm_cuda_run run[FMM_LATTICE_MOST_RUNS];
 } fmm_cuda_tables;
 /* What the jobs of a plan's making work on (runtime/jobs.h); it outlives them. */
-typedef struct fmm_cuda_setup { fmm_gpu_plan *plan; fmm_cuda_tables *tables; const fmm_state *state; } fmm_cuda_setup;
+typedef struct fmm_cuda_setup { fmm_gpu_plan *plan; fmm_cuda_tables *tables; const fmm_state *state; fmm_gpu_stage *earlier; /* as in the request */ } fmm_cuda_setup;
 enum { FMM_CUDA_TABLES_JOBS = 6, FMM_CUDA_UPLOAD_JOBS = 7 };
 /* Those that fill the tables, the plan's host parts (sums, batches, counts) and nothing on the device. */
 void fmm_cuda_tables_jobs(fmm_cuda_setup *setup, fmm_job jobs[FMM_CUDA_TABLES_JOBS]);
@@ -450,7 +450,6 @@ void fmm_cuda_tables_jobs(fmm_cuda_setup *setup, fmm_job jobs[FMM_CUDA_TABLES_JO
 void fmm_cuda_upload_jobs(fmm_cuda_setup *setup, fmm_job jobs[FMM_CUDA_UPLOAD_JOBS]);
 /* The tables, when both are there. All is on the device when it returns, whatever has become of it. */
 fmm_status fmm_cuda_upload_tables(fmm_cuda_setup *setup);
-void fmm_cuda_stage_free(fmm_gpu_plan *plan);
 void fmm_cuda_tables_free(fmm_cuda_tables *tables);
 /* U's host tables anew, for sums in one direction: there is no room for the others'. */
 fmm_status fmm_cuda_tables_fall_back(fmm_gpu_plan *plan, const fmm_state *state);

@@ -346,7 +346,7 @@ fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_re
   shape(p, request);
   if (!fmm_cuda_pair_find(p->info)) return FMM_FAIL(FMM_ERR_DEVICE, "kernel %s has no GPU code", p->info->name);
   fmm_cuda_on_device on(p->device);
-  fmm_cuda_setup setup = {p, tables, request->state};
+  fmm_cuda_setup setup = {p, tables, request->state, request->stage};
   FMM_TRY(check_parity(p));
   FMM_TRY(make_streams(p, request->sms));
   FMM_TRY(reserve_first(p, request));
@@ -384,7 +384,7 @@ extern "C" void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *lea
   if (FMM_ALLOCATE_ZERO(&p, 1, "GPU plan") == FMM_OK) {
     shape(p, request);
     if (cudaDeviceGetAttribute(&p->sms, cudaDevAttrMultiProcessorCount, request->device) != cudaSuccess) p->sms = 0; /* then leaves are many */
-    fmm_cuda_setup setup = {p, &tables, request->state};
+    fmm_cuda_setup setup = {p, &tables, request->state, NULL};
     const size_t first = layout_first(p, NULL);
     fmm_cuda_tables_jobs(&setup, job);
     if (fmm_jobs_run(job, FMM_CUDA_TABLES_JOBS, p->threads) == FMM_OK) {
@@ -419,7 +419,7 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
       for (int k = 0; k < FMM_GPU_N_COPIES; k++)
         if (p->copy_event[k][i]) cudaEventDestroy(p->copy_event[k][i]);
     }
-    fmm_cuda_stage_free(p);
+    fmm_gpu_stage_free(&p->locked);
     if (p->first) cudaFree(p->first);
     if (p->arena) cudaFree(p->arena);
     if (p->wide) cudaFree(p->wide);

@@ -128,7 +128,7 @@ fmm_status deal_lattice(fmm_cuda_sums *s, fmm_cuda_sum which) {
   int64_t total = 0, most = s->n_tiles < FMM_LATTICE_MANY_ROWS ? 0 : INT64_MAX;
   if (which == FMM_SUM_X) {
     for (int64_t i = 0; i < s->n_tiles; i++) total += work_of(s, &s->tile[i]);
-    most = total / (2 * FMM_LATTICE_MANY_ROWS); /* some two rounds of an H200's warps */
+    most = total / FMM_X_SHARES; /* some two rounds of an H200's warps */
   }
   for (int64_t i = 0; i < s->n_tiles; i++) {
     const int shared = work_of(s, &s->tile[i]) > most;

@@ -87,33 +87,51 @@ fmm_status points_job(void *context) {
   return end_sending(&s, send_points(j->plan, j->state->tree, &s));
 }
 
+/* An earlier plan's, unless it is too small, or more than twice as large as it has to be. */
+int take_earlier(fmm_gpu_stage *earlier, int device, size_t bytes, fmm_gpu_stage *stage) {
+  if (!earlier || !earlier->memory || earlier->device != device || earlier->bytes < bytes || earlier->bytes / 2 > bytes) return 0;
+  *stage = *earlier;
+  earlier->memory = NULL;
+  return 1;
+}
+
+/* Memory that the team touches and one call locks, else the driver's. */
+fmm_status make_stage(int device, size_t bytes, fmm_gpu_stage *stage) {
+  int alike = 0; /* whether kernels may write registered memory where the host sees it */
+  *stage = fmm_gpu_stage{NULL, bytes, device, 0, 0};
+  CUDA_TRY(cudaDeviceGetAttribute(&alike, cudaDevAttrCanUseHostPointerForRegisteredMem, device));
+  if (alike) {
+    FMM_TRY(FMM_ALLOCATE(&stage->memory, bytes, "page-locked memory for a GPU's densities and results"));
+    stage->allocated = 1;
+    char *memory = stage->memory;
+#pragma omp taskloop num_tasks(fmm_task_count((int64_t)bytes, TOUCHED))
+    for (size_t at = 0; at < bytes; at += TOUCHED) memset(memory + at, 0, bytes - at < TOUCHED ? bytes - at : TOUCHED);
+    CUDA_TRY(lock(memory, bytes, &stage->registered));
+    if (!stage->registered) {
+      FMM_FREE(&stage->memory);
+      stage->allocated = 0;
+    }
+  }
+  if (!stage->registered) CUDA_TRY(cudaMallocHost((void **)&stage->memory, bytes));
+  return FMM_OK;
+}
+
 fmm_status stage_job(void *context) {
-  fmm_gpu_plan *p = ((const fmm_cuda_setup *)context)->plan;
+  const fmm_cuda_setup *setup = (const fmm_cuda_setup *)context;
+  fmm_gpu_plan *p = setup->plan;
   const size_t in = p->densities_from_host ? (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double) : 0;
   const size_t out = p->results_to_host ? (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double) : 0;
   const size_t out_begin = (in + LINE - 1) / LINE * LINE, report_begin = out_begin + (out + LINE - 1) / LINE * LINE, arrived_begin = report_begin + FMM_CUDA_N_REPORT * sizeof *p->report,
                bytes = arrived_begin + FMM_CUDA_PIECES_OUT * sizeof *p->arrived;
-  int alike = 0; /* whether kernels may write registered memory where the host sees it */
   fmm_cuda_on_device on(p->device);
-  CUDA_TRY(cudaDeviceGetAttribute(&alike, cudaDevAttrCanUseHostPointerForRegisteredMem, p->device));
-  if (alike) {
-    FMM_TRY(FMM_ALLOCATE(&p->stage, bytes, "page-locked memory for a GPU's densities and results"));
-    p->stage_allocated = 1;
-#pragma omp taskloop num_tasks(fmm_task_count((int64_t)bytes, TOUCHED))
-    for (size_t at = 0; at < bytes; at += TOUCHED) memset(p->stage + at, 0, bytes - at < TOUCHED ? bytes - at : TOUCHED);
-    CUDA_TRY(lock(p->stage, bytes, &p->stage_registered));
-    if (!p->stage_registered) {
-      FMM_FREE(&p->stage);
-      p->stage_allocated = 0;
-    }
-  }
-  if (!p->stage_registered) CUDA_TRY(cudaMallocHost((void **)&p->stage, bytes));
+  if (!take_earlier(setup->earlier, p->device, bytes, &p->locked)) FMM_TRY(make_stage(p->device, bytes, &p->locked));
+  p->stage = p->locked.memory;
   if (in) p->stage_in = (double *)p->stage;
   if (out) p->stage_out = (double *)(p->stage + out_begin);
   p->report = (unsigned long long *)(p->stage + report_begin);
   p->arrived = (unsigned *)(p->stage + arrived_begin);
   p->stage_bytes = report_begin;
-  p->host_bytes = in + out;
+  p->host_bytes = in + out + p->locked.bytes - bytes;
   return FMM_OK;
 }
 
@@ -373,9 +391,21 @@ fmm_status fmm_cuda_upload_tables(fmm_cuda_setup *setup) {
   return fmm_jobs_run(&job, 1, setup->plan->threads);
 }
 
-void fmm_cuda_stage_free(fmm_gpu_plan *p) {
-  if (p->stage_registered) cudaHostUnregister(p->stage);
-  if (p->stage_allocated) FMM_FREE(&p->stage);
-  else if (p->stage) cudaFreeHost(p->stage);
-  p->stage = NULL;
+extern "C" void fmm_gpu_plan_give_stage(fmm_gpu_plan *p, fmm_gpu_stage *stage) {
+  fmm_cuda_on_device on(p->device);
+  for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
+    if (p->stream[i]) cudaStreamSynchronize(p->stream[i]);
+  *stage = p->locked;
+  p->locked.memory = p->stage = NULL;
+  cudaGetLastError();
+}
+
+extern "C" void fmm_gpu_stage_free(fmm_gpu_stage *stage) {
+  if (!stage->memory) return;
+  fmm_cuda_on_device on(stage->device);
+  if (stage->registered) cudaHostUnregister(stage->memory);
+  if (stage->allocated) FMM_FREE(&stage->memory);
+  else cudaFreeHost(stage->memory);
+  stage->memory = NULL;
+  cudaGetLastError();
 }

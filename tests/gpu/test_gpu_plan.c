@@ -181,6 +181,36 @@ static void moved_points_give_the_bits_of_a_new_plan(void **state) {
   release(&p);
 }
 
+/* Page-locked memory of the points before serves where it is large enough, and not far too large. */
+static void more_and_fewer_points_give_the_bits_of_a_new_plan(void **state) {
+  static const int64_t numbers[] = {20000, 13000, 30000, 29000, 7000, 30000};
+  const fmm_schedule_kind kinds[] = {FMM_SCHEDULE_GPU, FMM_SCHEDULE_HYBRID1};
+  problem p;
+  make(&p, "laplace", "plummer", "signed", 30000, 1e-6, 0);
+  double *potential = values_of(p.n);
+  p.options.leaf_size = 100, p.options.root_scale = 1.25;
+  for (int i = 0; i < 2; i++) {
+    fmm_plan *moving = NULL, *fresh;
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+      p.n = numbers[k];
+      plan_for(&p, kinds[i]);
+      execute(&p);
+      memcpy(potential, p.potential, sizeof(double) * (size_t)p.n);
+      fresh = p.plan;
+      if (k == 0) assert_ok(fmm_plan_create(&moving, &p.options));
+      assert_ok(k == 0 ? fmm_plan_set_points(moving, p.n, p.points, NULL, 0, NULL) : fmm_plan_move_points(moving, p.n, p.points, NULL, 0, NULL));
+      p.plan = moving;
+      execute(&p);
+      p.plan = fresh;
+      if (memcmp(potential, p.potential, sizeof(double) * (size_t)p.n)) fail_msg("schedule %d: moved to %lld points, other bits than those of a new plan", (int)kinds[i], (long long)p.n);
+    }
+    fmm_plan_destroy(&moving);
+  }
+  p.n = 30000;
+  FMM_FREE(&potential);
+  release(&p);
+}
+
 /* Powers of two change no digit, on any device, in single precision too. */
 static void densities_of_any_size_give_the_same_digits(void **context) {
   static const int exponents[] = {-200, -130, 125, 200};
@@ -452,6 +482,7 @@ int main(void) {
       cmocka_unit_test(sampled_targets_on_a_line_keep_the_tolerance),
       cmocka_unit_test(executions_repeat_bit_by_bit),
       cmocka_unit_test(moved_points_give_the_bits_of_a_new_plan),
+      cmocka_unit_test(more_and_fewer_points_give_the_bits_of_a_new_plan),
       cmocka_unit_test(columns_in_one_pass_match_single_ones),
       cmocka_unit_test(densities_of_any_size_give_the_same_digits),
       cmocka_unit_test(in_hybrid1_both_devices_work_at_once),
