@@ -152,25 +152,39 @@ __global__ void __launch_bounds__(THREADS) measure_both(const job a) {
   });
 }
 
-/* Numbers from zero on by their first bits: sign, exponent and two more. */
-enum { CLASSES = 1 << 14 };
-int class_of(double x) {
+/* Numbers from zero on are in the order of their bits; classes are of so many of these, one level after the other. */
+enum { CLASS_BITS = 14, CLASSES = 1 << CLASS_BITS, LEVELS = 3 };
+uint64_t bits_of(double x) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
-  return (int)(bits >> 50);
+  return bits;
 }
 
-/* The least of n errors that must go, taken from the largest on, for the others' sum to be within `most`; INFINITY: none. Classes are summed first, so that only one has to be sorted. `room`: CLASSES + n. */
-double limit_of(int64_t n, const double *error, int64_t stride, double most, double *room) {
-  double *sum = room, *order = room + CLASSES, kept = 0;
-  int64_t last = 0;
-  int c = 0;
+/* Numbers whose bits above `shift` are these; of the first level all. */
+struct class_of_numbers { uint64_t bits; int shift; };
+bool is_in(const class_of_numbers &c, double x) { return c.shift == 64 || bits_of(x) >> c.shift == c.bits; }
+
+/* Within a class the first of its parts that does not fit in what may be kept, by how much the ones before it do; 0: all do, but for rounding. */
+int cut_class(int64_t n, const double *error, int64_t stride, double most, double *sum, class_of_numbers *c, double *kept) {
+  const int shift = c->shift - CLASS_BITS;
+  double before = *kept;
   memset(sum, 0, CLASSES * sizeof *sum);
-  for (int64_t i = 0; i < n; i++) sum[class_of(error[i * stride])] += error[i * stride];
-  while (c < CLASSES && kept + sum[c] <= most) kept += sum[c++];
-  if (c == CLASSES) return INFINITY;
   for (int64_t i = 0; i < n; i++)
-    if (class_of(error[i * stride]) == c) order[last++] = error[i * stride];
+    if (is_in(*c, error[i * stride])) sum[bits_of(error[i * stride]) >> shift & (CLASSES - 1)] += error[i * stride];
+  for (int k = 0; k < CLASSES; before += sum[k++])
+    if (!(before + sum[k] <= most)) return *kept = before, *c = class_of_numbers{c->bits << CLASS_BITS | (uint64_t)k, shift}, 1;
+  return 0;
+}
+
+/* The least of n errors that must go, taken from the largest on, for the others' sum to be within `most`; INFINITY: none. Classes are summed first, so that few have to be sorted. `room`: CLASSES + n. */
+double limit_of(int64_t n, const double *error, int64_t stride, double most, double *room) {
+  double *order = room + CLASSES, kept = 0;
+  class_of_numbers c = {0, 64};
+  int64_t last = 0;
+  if (!cut_class(n, error, stride, most, room, &c, &kept)) return INFINITY;
+  for (int level = 1; level < LEVELS && cut_class(n, error, stride, most, room, &c, &kept); level++) {}
+  for (int64_t i = 0; i < n; i++)
+    if (is_in(c, error[i * stride])) order[last++] = error[i * stride];
   qsort(order, (size_t)last, sizeof *order, [](const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
