@@ -9,7 +9,7 @@
 #include "sort.h"
 #include "team_loop.h"
 
-enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, few = 16, fewer = 8 /* are faster without a network */, team_minimum = 1 << 13, part_minimum = 1 << 14, task_minimum = 1 << 12, large_minimum = 1 << 15 };
+enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, few = 16, fewer = 8 /* are faster without a network */, team_minimum = 1 << 13, part_minimum = 1 << 14, task_minimum = 1 << 12, large_minimum = 1 << 15, lines_minimum = 1 << 23 /* bytes of a pass, of which caches would hold less */ };
 
 static int log2_floor(uint64_t v) { return 63 - __builtin_clzll(v); }
 
@@ -77,15 +77,17 @@ enum { LINE = 64 / sizeof(ITEM) /* items of a line of memory */ };
 /* A pass of the team cuts segments, of which the first is all there is and later ones are buckets that are too large for one thread, into buckets by a digit of their own. bits: that differ in it, 0: nothing is left to sort. */
 typedef struct segment { int64_t begin, n, *end /* of each bucket */; uint64_t bits; int shift, first_part, parts; } segment;
 
-/* Pieces of segments, of about as many items each, and what they have of each bucket: how many, then where the next goes, in lines of memory that are written when they are full. */
+/* Pieces of segments, of about as many items each, and what they have of each bucket: how many, then where the next goes. Of many items that goes by lines of memory, which are written when they are full. */
 typedef struct part { int segment; int64_t begin, end; uint64_t bits; } part;
-typedef struct histogram { ITEM line[team_digits][LINE]; int64_t first[team_digits], place[team_digits]; } histogram;
+typedef struct histogram { int64_t place[team_digits]; } histogram;
+typedef struct lines { ITEM line[team_digits][LINE]; int64_t first[team_digits]; } lines;
 
 typedef struct pass {
   ITEM *from, *to;
   segment *segments;
   part *parts;
   histogram *histograms; /* of each part */
+  lines *lines;          /* the same; NULL: items go one by one */
   int64_t large; /* buckets with more are the next pass's segments */
   int n_segments, n_parts, threads, ends /* `to` is where items end */;
 } pass;
@@ -131,7 +133,7 @@ static void place_digits(void *context, int64_t first, int64_t last) {
       s->end[d] = begin, begin += count;
     }
     for (histogram *t = p->histograms + s->first_part; t < end_of; t++)
-      for (int d = 0; d < team_digits; d++) t->first[d] = t->place[d] += s->end[d];
+      for (int d = 0; d < team_digits; d++) t->place[d] += s->end[d];
     memmove(s->end, s->end + 1, (team_digits - 1) * sizeof *s->end);
     s->end[team_digits - 1] = s->begin + s->n;
   }
@@ -142,32 +144,41 @@ static void write_some(ITEM *to, const ITEM *line, size_t ahead, int64_t begin, 
   for (int64_t i = begin; i < end; i++) to[i] = line[((size_t)i + ahead) % LINE];
 }
 
-static void move_by_lines(const pass *all, const part *own, histogram *h) {
+static void move_by_lines(const pass *all, const part *own, int64_t *next, lines *l) {
   const ITEM *from = all->from;
   ITEM *to = all->to;
   const int shift = all->segments[own->segment].shift;
   const size_t ahead = (uintptr_t)to / sizeof *to % LINE;
+  memcpy(l->first, next, sizeof l->first);
   for (int64_t i = own->begin; i < own->end; i++) {
     const uint64_t d = KEY_OF(from[i]) >> shift & (team_digits - 1);
-    const int64_t place = h->place[d]++;
+    const int64_t place = next[d]++;
     const size_t in_line = ((size_t)place + ahead) % LINE;
-    h->line[d][in_line] = from[i];
+    l->line[d][in_line] = from[i];
     if (in_line < LINE - 1) continue;
-    if (place - (LINE - 1) >= h->first[d]) fmm_write_line(to + place - (LINE - 1), h->line[d]);
-    else write_some(to, h->line[d], ahead, h->first[d], place + 1);
+    if (place - (LINE - 1) >= l->first[d]) fmm_write_line(to + place - (LINE - 1), l->line[d]);
+    else write_some(to, l->line[d], ahead, l->first[d], place + 1);
   }
   for (int d = 0; d < team_digits; d++) {
-    const int64_t end = h->place[d], line = end - (int64_t)(((size_t)end + ahead) % LINE);
-    write_some(to, h->line[d], ahead, line > h->first[d] ? line : h->first[d], end);
+    const int64_t end = next[d], line = end - (int64_t)(((size_t)end + ahead) % LINE);
+    write_some(to, l->line[d], ahead, line > l->first[d] ? line : l->first[d], end);
   }
   fmm_lines_written();
+}
+
+static void move_one_by_one(const pass *all, const part *own, int64_t *next) {
+  const ITEM *from = all->from;
+  ITEM *to = all->to;
+  const int shift = all->segments[own->segment].shift;
+  for (int64_t i = own->begin; i < own->end; i++) to[next[KEY_OF(from[i]) >> shift & (team_digits - 1)]++] = from[i];
 }
 
 static void move_part(void *context, int64_t first, int64_t last) {
   const pass *p = context;
   for (int64_t t = first; t < last; t++) {
     const part *own = &p->parts[t];
-    if (p->segments[own->segment].bits) move_by_lines(p, own, &p->histograms[t]);
+    if (p->segments[own->segment].bits && p->lines) move_by_lines(p, own, p->histograms[t].place, &p->lines[t]);
+    else if (p->segments[own->segment].bits) move_one_by_one(p, own, p->histograms[t].place);
     else if (p->ends) memcpy(p->to + own->begin, p->from + own->begin, (size_t)(own->end - own->begin) * sizeof *p->to);
   }
 }
@@ -209,6 +220,7 @@ static fmm_status run_pass(pass *p, int64_t n) {
   FMM_CHECK(FMM_ALLOCATE(&p->parts, p->threads + p->n_segments, "parts of the sort"));
   cut_parts(p, n);
   FMM_CHECK(FMM_ALLOCATE(&p->histograms, p->n_parts, "histograms of the sort"));
+  if (n >= (int64_t)(lines_minimum / sizeof *p->from)) FMM_CHECK(FMM_ALLOCATE(&p->lines, p->n_parts, "lines of the sort"));
   FMM_CHECK(FMM_ALLOCATE(&end, (int64_t)p->n_segments * team_digits, "bucket ends of the sort"));
   for (int k = 0; k < p->n_segments; k++) p->segments[k].end = end + (int64_t)k * team_digits;
   fmm_team_loop(p->n_parts, 1, find_bits, p, p->threads);
@@ -220,6 +232,7 @@ static fmm_status run_pass(pass *p, int64_t n) {
 done:
   FMM_FREE(&p->parts);
   FMM_FREE(&p->histograms);
+  FMM_FREE(&p->lines);
   if (status != FMM_OK) FMM_FREE(&end);
   return status;
 }

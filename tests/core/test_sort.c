@@ -101,46 +101,55 @@ static uint64_t shaped_key(shape s, int64_t i) {
   }
 }
 
+/* Keys and items of one shape, on every processor and by one thread and three, in arrays that begin `aside` items from a line of memory. */
+static void check_sorts(shape kind, int64_t n, int aside, fmm_simd least) {
+  uint64_t *keys, *sorted, *scratch;
+  fmm_sort_item *given, *items, *sorted_items, *scratch_items;
+  assert_ok(FMM_ALLOCATE(&keys, n + aside, "keys"));
+  assert_ok(FMM_ALLOCATE(&sorted, n, "keys"));
+  assert_ok(FMM_ALLOCATE(&scratch, n + 2 * aside, "keys"));
+  assert_ok(FMM_ALLOCATE(&given, n, "items"));
+  assert_ok(FMM_ALLOCATE(&items, n + aside, "items"));
+  assert_ok(FMM_ALLOCATE(&sorted_items, n, "items"));
+  assert_ok(FMM_ALLOCATE(&scratch_items, n + 2 * aside, "items"));
+  for (int64_t i = 0; i < n; i++) given[i] = (fmm_sort_item){shaped_key(kind, i), (uint64_t)i}, sorted[i] = given[i].key, sorted_items[i] = given[i];
+  qsort(sorted, (size_t)n, sizeof *sorted, compare_keys);
+  qsort(sorted_items, (size_t)n, sizeof *sorted_items, compare_items);
+  for (fmm_simd simd = least; simd < FMM_N_SIMD; simd++)
+    for (int threads = 1; threads <= 3; threads += 2) {
+      fmm_simd_cap(simd);
+      for (int64_t i = 0; i < n; i++) keys[aside + i] = given[i].key, items[aside + i] = given[i];
+      assert_ok(fmm_sort_keys(keys + aside, scratch + 2 * aside, n, threads));
+      assert_memory_equal(keys + aside, sorted, (size_t)n * sizeof *keys);
+      if (simd > least) continue; /* items have no vectors */
+      assert_ok(fmm_sort_items(items + aside, scratch_items + 2 * aside, n, threads));
+      assert_memory_equal(items + aside, sorted_items, (size_t)n * sizeof *items);
+    }
+  fmm_simd_cap(FMM_SIMD_AVX512);
+  FMM_FREE(&keys);
+  FMM_FREE(&sorted);
+  FMM_FREE(&scratch);
+  FMM_FREE(&given);
+  FMM_FREE(&items);
+  FMM_FREE(&sorted_items);
+  FMM_FREE(&scratch_items);
+}
+
 static void sorts_agree_with_the_library(void **state) {
   (void)state;
   const int64_t sizes[] = {0, 1, 2, 3, 8, 9, 16, 17, 64, 65, 128, 129, 1000, 8191, 8192, 30000, 200000};
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
-    for (int s = 0; s < N_SHAPES; s++) {
-      const int64_t n = sizes[k];
-      uint64_t *keys, *sorted, *scratch;
-      fmm_sort_item *given, *items, *sorted_items, *scratch_items;
-      assert_ok(FMM_ALLOCATE(&keys, n, "keys"));
-      assert_ok(FMM_ALLOCATE(&sorted, n, "keys"));
-      assert_ok(FMM_ALLOCATE(&scratch, n, "keys"));
-      assert_ok(FMM_ALLOCATE(&given, n, "items"));
-      assert_ok(FMM_ALLOCATE(&items, n, "items"));
-      assert_ok(FMM_ALLOCATE(&sorted_items, n, "items"));
-      assert_ok(FMM_ALLOCATE(&scratch_items, n, "items"));
-      for (int64_t i = 0; i < n; i++) given[i] = (fmm_sort_item){shaped_key((shape)s, i), (uint64_t)i}, sorted[i] = given[i].key, sorted_items[i] = given[i];
-      qsort(sorted, (size_t)n, sizeof *sorted, compare_keys);
-      qsort(sorted_items, (size_t)n, sizeof *sorted_items, compare_items);
-      for (int simd = 0; simd < FMM_N_SIMD; simd++)
-        for (int threads = 1; threads <= 3; threads += 2) {
-          fmm_simd_cap((fmm_simd)simd);
-          for (int64_t i = 0; i < n; i++) keys[i] = given[i].key, items[i] = given[i];
-          assert_ok(fmm_sort_keys(keys, scratch, n, threads));
-          assert_memory_equal(keys, sorted, (size_t)n * sizeof *keys);
-          if (simd) continue; /* items have no vectors */
-          assert_ok(fmm_sort_items(items, scratch_items, n, threads));
-          assert_memory_equal(items, sorted_items, (size_t)n * sizeof *items);
-        }
-      fmm_simd_cap(FMM_SIMD_AVX512);
-      FMM_FREE(&keys);
-      FMM_FREE(&sorted);
-      FMM_FREE(&scratch);
-      FMM_FREE(&given);
-      FMM_FREE(&items);
-      FMM_FREE(&sorted_items);
-      FMM_FREE(&scratch_items);
-    }
+    for (int s = 0; s < N_SHAPES; s++) check_sorts((shape)s, sizes[k], s % 2, FMM_SIMD_PLAIN);
+}
+
+/* Of 8 MB and more items go by whole lines of memory, and buckets that are too large for one thread from one array to the other and back. */
+static void many_are_sorted_by_lines(void **state) {
+  (void)state;
+  const shape shapes[] = {UNIFORM, CLUSTERS, FEW, HIGH_BITS};
+  for (int s = 0; s < 4; s++) check_sorts(shapes[s], 1100003, s, FMM_SIMD_AVX512);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(networks_sort), cmocka_unit_test(columns_of_all_zeros_and_ones_are_sorted), cmocka_unit_test(sorts_agree_with_the_library)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(networks_sort), cmocka_unit_test(columns_of_all_zeros_and_ones_are_sorted), cmocka_unit_test(sorts_agree_with_the_library), cmocka_unit_test(many_are_sorted_by_lines)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
