@@ -6,7 +6,7 @@
 
 #include "tree.h"
 
-enum { PART = 128 /* points that a thread looks at or delivers at once */, GATHERED_AHEAD = 256, SCATTERED_AHEAD = 128 /* points whose lines are asked for: farther than a core looks by itself */ };
+enum { AHEAD = 64, PART = 128 }; /* points that a thread looks at or delivers at once */
 
 static int64_t parts_of(const fmm_points *p) { return (p->n + PART - 1) / PART; }
 static int64_t end_of(const fmm_points *p, int64_t part) { return (part + 1) * PART < p->n ? (part + 1) * PART : p->n; }
@@ -22,14 +22,11 @@ static void gather_point(const fmm_points *p, int64_t i, int n_planes, const dou
   }
 }
 
-/* The points of one part. A loop of two loads and a store, where that will do, has more of the misses under way at once, most of all when they are asked for. */
+/* The points of one part. A loop of two loads and a store, where that will do, has more of the misses under way at once. */
 static void gather_part(const fmm_points *p, int64_t from, int64_t to, int n_planes, const double *restrict input, double *restrict planes) {
   const int64_t *restrict row = p->input_row;
   if (n_planes == 1 && !p->first)
-    for (int64_t i = from; i < to; i++) {
-      __builtin_prefetch(&input[row[i + GATHERED_AHEAD < p->n ? i + GATHERED_AHEAD : i]]);
-      planes[i] = input[row[i]];
-    }
+    for (int64_t i = from; i < to; i++) planes[i] = input[row[i]];
   else
     for (int64_t i = from; i < to; i++) gather_point(p, i, n_planes, input, planes);
 }
@@ -91,7 +88,7 @@ static inline __attribute__((always_inline)) void scatter_rows(const fmm_points 
   const double factor = d->factor;
   double *restrict output = d->output;
   for (int64_t i = from; i < to; i++) {
-    const double *later = &output[row[i + SCATTERED_AHEAD < p->n ? i + SCATTERED_AHEAD : i] * n];
+    const double *later = &output[row[i + AHEAD < p->n ? i + AHEAD : i] * n];
     __builtin_prefetch(later, 1);
     if (n > 1) __builtin_prefetch(later + n - 1, 1); /* one row in four of three values is on two lines */
     for (int k = 0; k < n; k++) output[row[i] * n + k] = factor * d->planes[k][i];
