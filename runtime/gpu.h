@@ -31,7 +31,12 @@ typedef struct fmm_gpu_info {
 void fmm_gpu_query(int ordinal, fmm_gpu_info *info);
 
 /* Page-locked memory of a plan that is given up, for the next one: locking it takes a tenth of what making a plan for points that moved does. memory NULL: none. */
-typedef struct fmm_gpu_stage { char *memory; size_t bytes; int device, allocated, registered; /* the library's own, and locked; else the driver's */ } fmm_gpu_stage;
+typedef struct fmm_gpu_stage {
+  char *memory;
+  size_t bytes;
+  int device, allocated, registered; /* the library's own, and locked; else the driver's */
+  int exact;                         /* only for a plan that needs as much: what is more counts against a cap */
+} fmm_gpu_stage;
 
 /* What a plan wants of the GPU. The state is read during create only, except tree, lists and operators (host), which must outlive the plan's
  * creation only. Of the state: tree, lists, pair, params, operators, n_columns, gradient, precision, tolerance. */
@@ -44,7 +49,7 @@ typedef struct fmm_gpu_request {
   void *stream;          /* caller's cudaStream_t, ordered with begin and results when arrays are on the device (NULL: the legacy default stream) */
   int threads;           /* host threads for staging copies */
   fmm_memory_space densities_space, results_space; /* where begin's and results' arrays will be (0: host) */
-  fmm_gpu_stage *stage;  /* of an earlier plan, taken if it suits; NULL: there is none */
+  fmm_gpu_stage *stage;  /* of an earlier plan, taken if it suits, else released; NULL: there is none */
   int64_t most_entries;  /* of a U list whose pairs are summed in both directions at once, and chunks of its tiles; 0: as many as the device's tables hold. For tests */
   int64_t halves_from;   /* work (fmm_cuda_v_halves) from which on V's products in single precision are made of halves; 0: as measured. For tests */
 } fmm_gpu_request;

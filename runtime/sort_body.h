@@ -1,7 +1,8 @@
 /* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; those of more than half of a thread's share are
  * cut again by the team, all of them in one pass, the rest by single threads, whose larger parts are tasks for who is idle. A digit starts at the highest bit that differs within
  * its bucket, so shared prefixes (clusters, flat data) are skipped. Depth is at most 64 / serial_bits_min, whatever the input.
- * Included once by the source file of each kind of item (sort_items.c, sort_keys.c), which defines ITEM, KEY_OF, the name SORT and, of how many items or fewer NETWORK(from, to, n) sorts a bucket, NETWORK_MOST: 0, or the same all the time. */
+ * Included once by the source file of each kind of item (sort_items.c, sort_keys.c), which defines ITEM, KEY_OF, the name SORT and, of how many items or fewer NETWORK(from, to, n) sorts a bucket, NETWORK_MOST: 0, or the same all the time; BY_LINES: whether many
+ * are moved by lines of memory, which asks for items that begin at multiples of their size. */
 #include <string.h>
 
 #include "memory.h"
@@ -220,7 +221,7 @@ static fmm_status run_pass(pass *p, int64_t n) {
   FMM_CHECK(FMM_ALLOCATE(&p->parts, p->threads + p->n_segments, "parts of the sort"));
   cut_parts(p, n);
   FMM_CHECK(FMM_ALLOCATE(&p->histograms, p->n_parts, "histograms of the sort"));
-  if (n >= (int64_t)(lines_minimum / sizeof *p->from)) FMM_CHECK(FMM_ALLOCATE(&p->lines, p->n_parts, "lines of the sort"));
+  if (BY_LINES && n >= (int64_t)(lines_minimum / sizeof *p->from)) FMM_CHECK(FMM_ALLOCATE(&p->lines, p->n_parts, "lines of the sort"));
   FMM_CHECK(FMM_ALLOCATE(&end, (int64_t)p->n_segments * team_digits, "bucket ends of the sort"));
   for (int k = 0; k < p->n_segments; k++) p->segments[k].end = end + (int64_t)k * team_digits;
   fmm_team_loop(p->n_parts, 1, find_bits, p, p->threads);
@@ -261,7 +262,7 @@ static fmm_status next_segments(pass *p, int64_t *n) {
   return FMM_OK;
 }
 
-/* At most 64 / team_bits passes. */
+/* At most seven passes: six by a digit, and one that copies what is left of equal keys. */
 static fmm_status sort_team(ITEM *items, ITEM *scratch, int64_t n, int threads) {
   pass p = {.from = items, .to = scratch, .n_segments = 1, .threads = threads, .large = n / (2 * threads) > large_minimum ? n / (2 * threads) : large_minimum};
   fmm_status status;

@@ -7,4 +7,5 @@
 #define SORT fmm_sort_keys
 #define NETWORK_MOST fmm_sort_network_most()
 #define NETWORK fmm_sort_network
+#define BY_LINES 1
 #include "sort_body.h"

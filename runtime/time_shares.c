@@ -26,10 +26,12 @@ static unsigned works_during(int n, const fmm_under_way *work, double begin, dou
   return works;
 }
 
+static const double least = 1e-200; /* that is foretold: quotients by it are numbers */
+
 static double foretold_of(int n, const fmm_under_way *work, unsigned works) {
   double sum = 0;
   for (int i = 0; i < n; i++)
-    if (works & 1u << i) sum += work[i].foretold > 0 ? work[i].foretold : INFINITY;
+    if (works & 1u << i) sum += work[i].foretold > least ? work[i].foretold : INFINITY;
   return sum;
 }
 

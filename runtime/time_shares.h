@@ -9,6 +9,6 @@ enum { FMM_MOST_UNDER_WAY = 12 }; /* works: all their sets are looked at */
 /* From when to when it was under way (end <= begin: it was not), and how long it is foretold to take alone; units of one's own. */
 typedef struct fmm_under_way { double begin, end, foretold; } fmm_under_way;
 
-/* share[i]: what work i of n, FMM_MOST_UNDER_WAY at most, took of the device. Of a time in which something is under way of which nothing is foretold (not positive, not finite), all that is under way has equal shares. */
+/* share[i]: what work i of n, FMM_MOST_UNDER_WAY at most, took of the device. Of a time in which something is under way of which nothing is foretold (not above 1e-200, not finite), all that is under way has equal shares. */
 void fmm_time_shares(int n, const fmm_under_way *work, double *share);
 #endif

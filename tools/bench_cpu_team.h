@@ -18,7 +18,7 @@ typedef struct fmm_bench_team {
    * kernels in cache (mean of before and after), and the former over the latter. */
   double total_s[FMM_BENCH_MOST_RUNS], phase_s[FMM_N_PHASES][FMM_BENCH_MOST_RUNS], around_s[FMM_BENCH_MOST_RUNS];
   int moves;
-  double moved_s[FMM_BENCH_MOST_RUNS], set_s[FMM_BENCH_MOST_RUNS]; /* set-ups of points that moved, and of the same ones set */
+  double moved_s[FMM_BENCH_MOST_RUNS], set_s[FMM_BENCH_MOST_RUNS]; /* seconds of fmm_plan_move_points and of fmm_plan_set_points, each of points that moved on */
   double u_rate[FMM_BENCH_MOST_RUNS], cache_rate[FMM_BENCH_MOST_RUNS], of_cache[FMM_BENCH_MOST_RUNS];
 } fmm_bench_team;
 
@@ -28,7 +28,7 @@ fmm_status fmm_bench_team_begin(fmm_bench_team *team, const fmm_options *options
 fmm_status fmm_bench_team_execute(fmm_bench_team *team);
 /* One whose times take the place of run 0's, without timings of kernels. */
 fmm_status fmm_bench_team_execute_alone(fmm_bench_team *team);
-/* Moves the case's points so many times by up to a thousandth of their unit and gives them to the plan in both ways, at most FMM_BENCH_MOST_RUNS times. */
+/* Moves the case's points so many times by up to a thousandth of their unit, at most FMM_BENCH_MOST_RUNS times, and gives them to the plan by fmm_plan_move_points, then as often on by fmm_plan_set_points. */
 fmm_status fmm_bench_team_move(fmm_bench_team *team, int moves);
 
 /* As the U list prepares its sums. */

@@ -87,9 +87,11 @@ fmm_status points_job(void *context) {
   return end_sending(&s, send_points(j->plan, j->state->tree, &s));
 }
 
-/* An earlier plan's, unless it is too small, or more than twice as large as it has to be. */
+/* An earlier plan's, unless it is too small, or more than twice as large as it has to be: then it makes room for another. */
 int take_earlier(fmm_gpu_stage *earlier, int device, size_t bytes, fmm_gpu_stage *stage) {
-  if (!earlier || !earlier->memory || earlier->device != device || earlier->bytes < bytes || earlier->bytes / 2 > bytes) return 0;
+  if (!earlier || !earlier->memory) return 0;
+  const size_t most = earlier->exact ? bytes : 2 * bytes;
+  if (earlier->device != device || earlier->bytes < bytes || earlier->bytes > most) return fmm_gpu_stage_free(earlier), 0;
   *stage = *earlier;
   earlier->memory = NULL;
   return 1;
@@ -98,7 +100,7 @@ int take_earlier(fmm_gpu_stage *earlier, int device, size_t bytes, fmm_gpu_stage
 /* Memory that the team touches and one call locks, else the driver's. */
 fmm_status make_stage(int device, size_t bytes, fmm_gpu_stage *stage) {
   int alike = 0; /* whether kernels may write registered memory where the host sees it */
-  *stage = fmm_gpu_stage{NULL, bytes, device, 0, 0};
+  *stage = fmm_gpu_stage{NULL, bytes, device, 0, 0, 0};
   CUDA_TRY(cudaDeviceGetAttribute(&alike, cudaDevAttrCanUseHostPointerForRegisteredMem, device));
   if (alike) {
     FMM_TRY(FMM_ALLOCATE(&stage->memory, bytes, "page-locked memory for a GPU's densities and results"));

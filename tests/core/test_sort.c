@@ -142,7 +142,7 @@ static void sorts_agree_with_the_library(void **state) {
     for (int s = 0; s < N_SHAPES; s++) check_sorts((shape)s, sizes[k], s % 2, FMM_SIMD_PLAIN);
 }
 
-/* Of 8 MB and more items go by whole lines of memory, and buckets that are too large for one thread from one array to the other and back. */
+/* Of 8 MB and more keys go by whole lines of memory, and buckets that are too large for one thread from one array to the other and back. */
 static void many_are_sorted_by_lines(void **state) {
   (void)state;
   const shape shapes[] = {UNIFORM, CLUSTERS, FEW, HIGH_BITS};

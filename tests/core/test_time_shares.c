@@ -35,11 +35,13 @@ static void what_is_long_gives_way_to_what_is_short(void **context) {
 }
 
 static void without_a_forecast_shares_are_equal(void **context) {
-  const fmm_under_way some[] = {{0, 2, 0}, {0, 2, 5}, {1, 2, NAN}}, infinite[] = {{0, 1, INFINITY}, {0, 1, 2}};
+  const fmm_under_way some[] = {{0, 2, 0}, {0, 2, 5}, {1, 2, NAN}}, infinite[] = {{0, 1, INFINITY}, {0, 1, 2}}, nothing[] = {{0, 1, 1e-310}, {0, 1, 1e-310}};
   double share[3];
   fmm_time_shares(3, some, share);
   near(share[0], 0.5 + 1.0 / 3), near(share[1], 0.5 + 1.0 / 3), near(share[2], 1.0 / 3);
   fmm_time_shares(2, infinite, share);
+  near(share[0], 0.5), near(share[1], 0.5);
+  fmm_time_shares(2, nothing, share);
   near(share[0], 0.5), near(share[1], 0.5);
 }
 
