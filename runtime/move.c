@@ -33,7 +33,7 @@ static fmm_status move(fmm_plan *plan, fmm_point_rows *points, double begin) {
   FMM_TRY(fmm_plan_check_points(plan, points));
   if (!plan->setup) return fmm_plan_replace_points(plan, points, begin);
   plan->keeps = choice_serves(plan, points->n_sources, points->targets ? points->n_targets : points->n_sources);
-  fmm_gpu_stage stage = {NULL, 0, 0, 0, 0, 0};
+  fmm_gpu_stage stage = {0};
   fmm_memory_hold(plan->threads);
   plan->spare = plan->setup->pool, plan->setup->pool = (fmm_operator_pool){NULL};
   if (plan->setup->gpu) fmm_gpu_plan_give_stage(plan->setup->gpu, &stage);

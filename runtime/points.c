@@ -58,7 +58,7 @@ static int is_overfull(const sorting *s, int64_t i) {
   return end - begin > most;
 }
 
-/* Whether no cell has more points than a leaf may have: one that has holds the multiple of that number. */
+/* Whether no cell has more points, q, than a leaf may have: one that has holds a word whose number is a multiple of q. */
 static int words_serve(const sorting *s) {
   const int64_t q = s->most_in_cell;
   int overfull = 0;
@@ -236,8 +236,8 @@ static fmm_status mark_unique(sorting *s, fmm_points *p) {
 enum { AT_ONCE = FMM_LINE_BYTES / sizeof(double) };
 
 /* A point's coordinates, and the row that it is. */
-typedef struct filling { sorting s; fmm_frame f; fmm_points p; int64_t end; } filling;
-static inline __attribute__((always_inline)) void take_row(const filling *l, int64_t i, int in_words, double *x, double *y, double *z, int64_t *row) {
+typedef struct gathering { sorting s; fmm_frame f; fmm_points p; int64_t end; } gathering;
+static inline __attribute__((always_inline)) void take_row(const gathering *l, int64_t i, int in_words, double *x, double *y, double *z, int64_t *row) {
   enum { ahead = 128 }; /* rows lie anywhere in memory, one in four over two lines; farther than a core looks by itself */
   const double *later = l->s.rows + 3 * row_at(&l->s, i + ahead < l->end ? i + ahead : i, in_words);
   *row = (int64_t)row_at(&l->s, i, in_words);
@@ -247,7 +247,7 @@ static inline __attribute__((always_inline)) void take_row(const filling *l, int
 }
 
 /* By lines of the planes. */
-static inline __attribute__((always_inline)) void fill_lines(const filling *l, int64_t begin, int64_t end, int in_words) {
+static inline __attribute__((always_inline)) void fill_lines(const gathering *l, int64_t begin, int64_t end, int in_words) {
   _Alignas(FMM_LINE_BYTES) double x[AT_ONCE], y[AT_ONCE], z[AT_ONCE];
   _Alignas(FMM_LINE_BYTES) int64_t row[AT_ONCE];
   for (int64_t i = begin; i < end; i += AT_ONCE) {
@@ -259,7 +259,7 @@ static inline __attribute__((always_inline)) void fill_lines(const filling *l, i
 
 /* The usual case, in which every row is a point. What does not change is held by itself: stores of coordinates might else be to it. */
 static inline __attribute__((always_inline)) void fill_rows(const sorting *s, const fmm_points *p, int64_t begin, int64_t end, int in_words) {
-  const filling l = {*s, *s->frame, *p, end};
+  const gathering l = {*s, *s->frame, *p, end};
   double *x = p->x, *y = p->y, *z = p->z;
   int64_t *row = p->input_row, first = (begin + AT_ONCE - 1) / AT_ONCE * AT_ONCE, last = end / AT_ONCE * AT_ONCE;
   if (p->n < past_caches || first > last) first = last = end;
