@@ -53,12 +53,12 @@ fmm_status fmm_blas_single_thread_begin(int threads) {
   }
   if (!openblas_set_num_threads || !openblas_get_num_threads) return FMM_OK;
   threads_before = openblas_get_num_threads();
-  openblas_set_num_threads(1);
+  if (threads_before > 1) openblas_set_num_threads(1); /* which makes its threads anew where a command has ended them */
   return FMM_OK;
 }
 
 void fmm_blas_single_thread_end(void) {
-  if (openblas_set_num_threads && openblas_get_num_threads) openblas_set_num_threads(threads_before);
+  if (openblas_set_num_threads && openblas_get_num_threads && threads_before > 1) openblas_set_num_threads(threads_before);
   pthread_mutex_unlock(&blas_mutex);
 }
 

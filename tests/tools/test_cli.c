@@ -1,6 +1,9 @@
 /* Command lines: every kind of option in both spellings, and what is said of wrong ones. */
 #include "test.h"
+#include <dirent.h>
 #include <math.h>
+#include <sys/resource.h>
+#include "kernels/operators_parts.h"
 #include "tools/case_options.h"
 
 static const fmm_cli_table tables[] = {{"Case", fmm_case_table}, {"Plan", fmm_plan_table}, {0}};
@@ -104,10 +107,33 @@ static void options_that_contradict_each_other_are_refused(void **state) {
   assert_refused("a.csv --digits 3 --tolerance 1e-3", "--digits", "--tolerance");
 }
 
+static int count_threads(void) {
+  DIR *tasks = opendir("/proc/self/task");
+  int n = 0;
+  assert_non_null(tasks);
+  for (const struct dirent *entry; (entry = readdir(tasks));) n += entry->d_name[0] != '.';
+  closedir(tasks);
+  return n;
+}
+
+/* Those that OpenBLAS makes when it is loaded would look for work for a tenth of a second beside the command's own. Where it makes none (one core, a limit on memory, another BLAS) nothing is told. */
+static void a_command_has_no_threads_but_its_own(void **state) {
+  double a[4] = {2, 0, 0, 1}, ut[4], sigma[2], vt[4];
+  struct rlimit limit;
+  if (count_threads() == 1 || getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur != RLIM_INFINITY || getrlimit(RLIMIT_DATA, &limit) || limit.rlim_cur != RLIM_INFINITY) skip();
+  fmm_cli_begin("fmm-test");
+  assert_int_equal(count_threads(), 1);
+  assert_ok(fmm_blas_single_thread_begin(1));
+  assert_ok(fmm_small_svd(2, a, ut, sigma, vt));
+  fmm_blas_single_thread_end();
+  assert_int_equal(count_threads(), 1);
+  assert_true(fabs(sigma[0] - 2) < 1e-12 && fabs(sigma[1] - 1) < 1e-12);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(both_spellings_set_every_kind_of_option), cmocka_unit_test(the_last_of_a_repeated_option_counts),
                                      cmocka_unit_test(unknown_options_get_the_nearest_known_one),
                                      cmocka_unit_test(impossible_values_are_named_with_what_is_allowed),
-                                     cmocka_unit_test(options_that_contradict_each_other_are_refused)};
+                                     cmocka_unit_test(options_that_contradict_each_other_are_refused), cmocka_unit_test(a_command_has_no_threads_but_its_own)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
