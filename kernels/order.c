@@ -1,10 +1,11 @@
-/* The order for a tolerance: the smallest whose expected error (far_field_error.c) is within it. Orders are measured, not tabulated: the search
+/* The order for a tolerance: the smallest whose expected error (far_field_error.c) is within it. Errors are measured, those of interactions of a degree up to some order once for all (known_errors.c): the search
  * starts low, where measuring is cheap, and goes to where the usual decay has the answer, since the highest orders cost most. Where that one is within the tolerance, it goes down while the next is too; else up, in steps as far as the
  * fastest decay that a surface can have, (inner/outer)^2 an order (operators.c), allows without passing the answer. What was measured is kept for the process. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
 
+#include "kernels/known_errors.h"
 #include "kernels/operators.h"
 
 enum { LEAST_ORDER = 2, MEMORY = 128, LEVELS = 7, LEVEL_STEP = 3, MOST_WORSE = 2 };
@@ -49,7 +50,7 @@ static void keep(const measurement *m) {
 }
 
 static fmm_status measure(measurement *m, int threads) {
-  if (recall(m)) return FMM_OK;
+  if (fmm_known_errors(m->pair->info, m->order, m->error) || recall(m)) return FMM_OK;
   FMM_TRY(fmm_far_field_errors(m->pair, m->params, m->order, m->half_width, m->kind, threads, m->error));
   keep(m);
   return FMM_OK;
