@@ -1,12 +1,12 @@
 /* Host allocation behind one seam. A 64-byte header before each block keeps its size for the accounting. Large blocks ask for
- * huge pages, which halves the page faults of first touch. While somebody holds, all but small ones come from the pool (pool.h). */
+ * huge pages (huge_pages.h). While somebody holds, all but small ones come from the pool (pool.h). */
 #include "memory.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "huge_pages.h"
 #include "pool.h"
 
 typedef struct header { size_t bytes, pooled; char pad[FMM_ALIGNMENT - 2 * sizeof(size_t)]; } header; /* pooled: header included, 0 where it is not the pool's */
@@ -14,7 +14,7 @@ typedef struct header { size_t bytes, pooled; char pad[FMM_ALIGNMENT - 2 * sizeo
 static atomic_size_t bytes_now, bytes_peak;
 static atomic_llong allocations, fail_at; /* fail_at: allocation number that fails, 0 none */
 
-static const size_t huge_page_bytes = (size_t)2 << 20, least_pooled = (size_t)64 << 10;
+static const size_t least_pooled = (size_t)64 << 10;
 
 /* Under AddressSanitizer and Valgrind none does: blocks of the pool lie side by side and keep what was in them, which hides what is written past an end or read before it is set. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -36,11 +36,16 @@ static void account(size_t bytes) {
   while (now > peak && !atomic_compare_exchange_weak(&bytes_peak, &peak, now)) {}
 }
 
-/* Large blocks in huge pages, but for a last one that would be used by less than half. */
+static size_t alignment_of(size_t total) { return total >= FMM_HUGE_PAGE ? FMM_HUGE_PAGE : FMM_ALIGNMENT; }
+
 static header *from_heap(size_t total) {
-  const size_t alignment = total >= huge_page_bytes ? huge_page_bytes : FMM_ALIGNMENT;
-  header *h = aligned_alloc(alignment, (total + alignment - 1) / alignment * alignment);
-  if (h && alignment > FMM_ALIGNMENT) madvise(h, (total + huge_page_bytes / 2) / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE);
+  const size_t alignment = alignment_of(total);
+  return aligned_alloc(alignment, (total + alignment - 1) / alignment * alignment);
+}
+
+/* Of a large block, but for a last one that would be used by less than half. */
+static header *in_huge_pages(header *h, size_t total) {
+  if (h && alignment_of(total) > FMM_ALIGNMENT) fmm_huge_pages_ask((char *)h, (total + FMM_HUGE_PAGE / 2) / FMM_HUGE_PAGE * FMM_HUGE_PAGE, 0);
   return h;
 }
 
@@ -53,7 +58,7 @@ fmm_status fmm_allocate_bytes(void **pointer, size_t count, size_t size, const c
   header *h = NULL;
   if (number != atomic_load(&fail_at)) {
     if (uses_pool(total) && (h = fmm_pool_take(total))) h->pooled = total;
-    if (!h && ((h = from_heap(total)) || (fmm_memory_give_back() && (h = from_heap(total))))) h->pooled = 0;
+    if (!h && ((h = in_huge_pages(from_heap(total), total)) || (fmm_memory_give_back() && (h = in_huge_pages(from_heap(total), total))))) h->pooled = 0;
   }
   if (!h) return FMM_FAIL(FMM_ERR_MEMORY, "no memory for %s (%zu bytes); use fewer points, a larger tolerance or a bigger machine", what, bytes);
   h->bytes = bytes;

@@ -8,15 +8,14 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "trace.h"
+#include "huge_pages.h"
 
 typedef struct range { size_t bytes, most /* of all below it and its own */; struct range *low, *high; } range;
 
-static const size_t page = (size_t)2 << 20;
+static const size_t page = FMM_HUGE_PAGE;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static range *ranges;
 static atomic_int holders; /* changed under the lock */
-static atomic_int n_touched, n_late; /* huge pages, and those that were long in coming, since the first of the holders came */
 static _Thread_local int own_holds, team; /* of the calling thread: how often it holds, and the team that touches what it asks for */
 
 static char *end_of(range *r) { return (char *)r + r->bytes; }
@@ -121,41 +120,12 @@ static char *map(size_t bytes) {
   return before = (uintptr_t)first, first;
 }
 
-/* Of many one may be late for other reasons; one of the first counts as two, and so is enough. */
-enum { MANY = 16, FEW_LATE = 1 };
-static int are_dear(void) { return atomic_load(&n_late) > FEW_LATE; }
-
-/* Touches n places `step` apart, each thread of the team those that a static loop would give it, until pages are dear. */
-static void touch(char *first, size_t n, size_t step, int threads) {
-  const double soon = 1e-3 + 1e-4 * (threads < 20 ? threads : 20); /* 2 MB are cleared in 0.1 to 0.6 ms, by sixteen threads at once in 0.8 */
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-  for (size_t i = 0; i < n; i++) {
-    if (are_dear()) continue;
-    const double begin = fmm_now_s();
-    *(volatile char *)(first + i * step) = 0;
-    const int is_late = fmm_now_s() - begin > soon, touched = atomic_fetch_add(&n_touched, 1);
-    if (is_late) atomic_fetch_add(&n_late, touched < MANY ? 2 : 1);
-  }
-}
-
-/* In huge pages, which make an evaluation of four million points 4 to 5 % faster, as long as they come soon: a host that has taken free ones back from a virtual machine, or a system that has to compact its memory, takes
- * ten times as long. The asking holder's team touches all of them beside one another (one after the other by one thread they were a third of a set-up on 16 cores); in a team's own work, as in jobs, or where who asks does
- * not hold, three tell. */
-static void ask_for_huge_pages(char *first, size_t bytes) {
-  const size_t n = bytes / page;
-  const int alone = omp_in_parallel() || !own_holds;
-  if (are_dear()) return;
-  madvise(first, bytes, MADV_HUGEPAGE);
-  if (alone && n > 3) touch(first, 3, (n - 1) / 2 * page, 1);
-  else touch(first, n, page, alone || n == 1 ? 1 : team);
-  if (are_dear()) madvise(first, bytes, MADV_NOHUGEPAGE); /* but for those that are there */
-}
-
+/* The asking holder's team touches all huge pages beside one another; in a team's own work, as in jobs, or where who asks does not hold, a few tell whether they come soon. */
 static int grow(size_t bytes) {
   const size_t wanted = (bytes + page - 1) / page * page;
   char *first = wanted >= bytes && wanted <= SIZE_MAX - page ? map(wanted) : NULL;
   if (!first) return 0;
-  ask_for_huge_pages(first, wanted);
+  fmm_huge_pages_ask(first, wanted, omp_in_parallel() || !own_holds ? 0 : team);
   range *r = join(first, wanted);
   insert((char *)r, r->bytes);
   return 1;
@@ -196,7 +166,7 @@ void fmm_pool_hold(int threads) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, follow_forks);
   pthread_mutex_lock(&lock);
-  if (!holders++) atomic_store(&n_late, 0), atomic_store(&n_touched, 0);
+  holders++;
   if (!own_holds++) team = threads;
   pthread_mutex_unlock(&lock);
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/huge_pages.h"
 #include "runtime/memory.h"
 #include "runtime/pool.h"
 #include "tests/test.h"
@@ -229,6 +230,7 @@ static void each_holder_has_a_team_of_its_own(void **state) {
   if (!is_pooled() || threads_of_process() < 0) skip();
   for (int k = 0; k < TRIES && !r.touched; k++) {
     pthread_t other;
+    fmm_huge_pages_forget();
     fmm_memory_hold(4);
     assert_int_equal(pthread_create(&other, NULL, take_alone, &r), 0);
     assert_int_equal(pthread_join(other, NULL), 0);
