@@ -17,7 +17,6 @@ typedef struct builder {
   double *first;  /* blocks m x m, row-major, at offset[chi]: S^-1 U^T */
   double *second; /* likewise: V */
   double *child;  /* n x n: K(parent's outer, inner of the child in an octant) in the regrouped orthonormal basis */
-  double *m2m;    /* n x n: first * child */
   int64_t offset[FMM_MIRRORS + 1];
 } builder;
 
@@ -178,62 +177,71 @@ static void regroup_matrix(const builder *b, double *matrix, double *scratch) {
   }
 }
 
-/* m2m = first * K(parent's outer, inner of the child in this octant), orthonormal basis. */
-static void translate_child(builder *b, int octant, double *dense, double *scratch) {
-  const fmm_parity_map *map = &b->o->parity;
-  double h = b->half_width / 2, center[3] = {octant & 1 ? h : -h, octant & 2 ? h : -h, octant & 4 ? h : -h};
-  fill_dense(b, h, center, dense);
-  regroup_matrix(b, dense, scratch);
-#pragma omp parallel for num_threads(b->threads) schedule(dynamic, 1)
-  for (int chi = 0; chi < map->n_blocks; chi++) {
-    int m = block_size(map, chi);
-    fmm_small_product(m, b->n, m, b->first + b->offset[chi], dense + (int64_t)map->begin[chi] * b->n, b->m2m + (int64_t)map->begin[chi] * b->n);
-  }
-}
-
 /* in: factor on sums over orbits; out: factor on what is spread. */
-static fmm_status pack_factors(builder *b, fmm_panels first[8], fmm_panels second[8], const double *in, const double *out, int down) {
-  const fmm_parity_map *map = &b->o->parity;
-  for (int chi = 0; chi < map->n_blocks; chi++) {
-    int m = block_size(map, chi), at = map->begin[chi];
-    const double *f = b->first + b->offset[chi], *s = b->second + b->offset[chi];
-    if (down) { /* first = second_up^T, second = first_up^T */
-      FMM_TRY(fmm_panels_pack(&first[chi], m, m, s, 1, m, NULL, in + at));
-      FMM_TRY(fmm_panels_pack(&second[chi], m, m, f, 1, m, out + at, NULL));
-    } else {
-      FMM_TRY(fmm_panels_pack(&first[chi], m, m, f, m, 1, NULL, in + at));
-      FMM_TRY(fmm_panels_pack(&second[chi], m, m, s, m, 1, out + at, NULL));
-    }
+static fmm_status pack_factors_of(const builder *b, int chi, fmm_panels first[8], fmm_panels second[8], const double *in, const double *out, int down) {
+  const int m = block_size(&b->o->parity, chi), at = b->o->parity.begin[chi];
+  const double *f = b->first + b->offset[chi], *s = b->second + b->offset[chi];
+  if (down) { /* first = second_up^T, second = first_up^T */
+    FMM_TRY(fmm_panels_pack(&first[chi], m, m, s, 1, m, NULL, in + at));
+    return fmm_panels_pack(&second[chi], m, m, f, 1, m, out + at, NULL);
   }
+  FMM_TRY(fmm_panels_pack(&first[chi], m, m, f, m, 1, NULL, in + at));
+  return fmm_panels_pack(&second[chi], m, m, s, m, 1, out + at, NULL);
+}
+
+static fmm_status first_failure(const fmm_status status[FMM_MIRRORS], int n) {
+  for (int i = 0; i < n; i++) FMM_TRY(status[i]);
   return FMM_OK;
 }
 
-static fmm_status pack_child(builder *b, int octant, const double *in, const double *out, int up, int down) {
+static fmm_status pack_factors(builder *b, const double *in, const double *out, int up, int down) {
+  fmm_level_operators *set = b->set;
+  fmm_status status[FMM_MIRRORS] = {FMM_OK};
+#pragma omp parallel for num_threads(b->threads) schedule(dynamic, 1)
+  for (int chi = 0; chi < b->o->parity.n_blocks; chi++) {
+    if (up) status[chi] = pack_factors_of(b, chi, set->up_first, set->up_second, in, out, 0);
+    if (down && status[chi] == FMM_OK) status[chi] = pack_factors_of(b, chi, set->down_first, set->down_second, in, out, 1);
+  }
+  return first_failure(status, b->o->parity.n_blocks);
+}
+
+/* Rows of block chi of first * child, packed as M2M's and, as columns, into all blocks of L2L. */
+static fmm_status pack_rows(const builder *b, int octant, int chi, const double *in, const double *out, int up, int down) {
   const fmm_parity_map *map = &b->o->parity;
-  int n = b->n;
-  if (map->n_blocks == 1) {
-    if (up) FMM_TRY(fmm_panels_pack(&b->set->m2m[octant], n, n, b->m2m, n, 1, NULL, NULL));
-    if (down) FMM_TRY(fmm_panels_pack(&b->set->l2l[octant], n, n, b->m2m, 1, n, NULL, NULL));
-    return FMM_OK;
-  }
-  for (int chi = 0; chi < map->n_blocks; chi++) {
-    int m = block_size(map, chi), at = map->begin[chi];
-    if (up) FMM_TRY(fmm_panels_pack(&b->set->m2m[chi], m, n, b->m2m + (int64_t)at * n, n, 1, NULL, in));
-    if (down) FMM_TRY(fmm_panels_pack(&b->set->l2l[chi], m, n, b->m2m + at, 1, n, out + at, NULL));
-  }
+  const int n = b->n, whole = map->n_blocks == 1, m = block_size(map, chi), at = map->begin[chi];
+  double *rows = NULL;
+  FMM_TRY(FMM_ALLOCATE(&rows, (int64_t)m * n, "rows of M2M"));
+  fmm_small_product(m, n, m, b->first + b->offset[chi], b->child + (int64_t)at * n, rows);
+  if (up) fmm_panels_fill(&b->set->m2m[whole ? octant : chi], 0, n, rows, n, 1, NULL, whole ? NULL : in);
+  for (int other = 0; down && other < map->n_blocks; other++)
+    fmm_panels_fill(&b->set->l2l[whole ? octant : other], at, m, rows + map->begin[other], 1, n, whole ? NULL : out + map->begin[other], NULL);
+  FMM_FREE(&rows);
   return FMM_OK;
+}
+
+/* M2M, L2L: first * K(parent's outer, inner of the child in this octant), and its transpose. */
+static fmm_status translate_child(builder *b, int octant, double *scratch, const double *in, const double *out, int up, int down) {
+  const fmm_parity_map *map = &b->o->parity;
+  const double h = b->half_width / 2, center[3] = {octant & 1 ? h : -h, octant & 2 ? h : -h, octant & 4 ? h : -h};
+  fmm_status status[FMM_MIRRORS] = {FMM_OK};
+  for (int chi = 0; chi < map->n_blocks; chi++) {
+    const int place = map->n_blocks == 1 ? octant : chi;
+    if (up) FMM_TRY(fmm_panels_reserve(&b->set->m2m[place], block_size(map, chi), b->n));
+    if (down) FMM_TRY(fmm_panels_reserve(&b->set->l2l[place], block_size(map, chi), b->n));
+  }
+  fill_dense(b, h, center, b->child);
+  regroup_matrix(b, b->child, scratch);
+#pragma omp parallel for num_threads(b->threads) schedule(dynamic, 1)
+  for (int chi = 0; chi < map->n_blocks; chi++) status[chi] = pack_rows(b, octant, chi, in, out, up, down);
+  return first_failure(status, map->n_blocks);
 }
 
 /* One direction: up when up is set, down when down is set (both at once when the pair is symmetric). */
 static fmm_status build_direction(builder *b, double *blocks, double *scratch, const double *in, const double *out, int up, int down) {
   fill_blocks(b, blocks);
   FMM_TRY(factorize(b, blocks, scratch, scratch + b->n));
-  if (up) FMM_TRY(pack_factors(b, b->set->up_first, b->set->up_second, in, out, 0));
-  if (down) FMM_TRY(pack_factors(b, b->set->down_first, b->set->down_second, in, out, 1));
-  for (int octant = 0; b->translations && octant < (b->o->parity.n_blocks == 1 ? 8 : 1); octant++) {
-    translate_child(b, octant, b->child, scratch);
-    FMM_TRY(pack_child(b, octant, in, out, up, down));
-  }
+  FMM_TRY(pack_factors(b, in, out, up, down));
+  for (int octant = 0; b->translations && octant < (b->o->parity.n_blocks == 1 ? 8 : 1); octant++) FMM_TRY(translate_child(b, octant, scratch, in, out, up, down));
   return FMM_OK;
 }
 
@@ -247,10 +255,7 @@ static fmm_status create_level(const fmm_operators *o, fmm_level_operators *set,
   FMM_CHECK(FMM_ALLOCATE(&blocks, in_blocks, "check-to-equivalent blocks"));
   FMM_CHECK(FMM_ALLOCATE(&b.first, in_blocks, "first factors"));
   FMM_CHECK(FMM_ALLOCATE(&b.second, in_blocks, "second factors"));
-  if (translations) {
-    FMM_CHECK(FMM_ALLOCATE(&b.child, nn, "child-to-parent matrix"));
-    FMM_CHECK(FMM_ALLOCATE(&b.m2m, nn, "M2M matrix"));
-  }
+  if (translations) FMM_CHECK(FMM_ALLOCATE(&b.child, nn, "child-to-parent matrix"));
   FMM_CHECK(FMM_ALLOCATE(&scratch, nn + o->n, "operator scratch"));
   FMM_CHECK(FMM_ALLOCATE(&in, o->n, "input weights"));
   FMM_CHECK(FMM_ALLOCATE(&out, o->n, "output weights"));
@@ -266,7 +271,6 @@ done:
   FMM_FREE(&b.first);
   FMM_FREE(&b.second);
   FMM_FREE(&b.child);
-  FMM_FREE(&b.m2m);
   FMM_FREE(&scratch);
   FMM_FREE(&in);
   FMM_FREE(&out);

@@ -135,19 +135,35 @@ void fmm_spread(const fmm_operators *o, const double *regrouped, double *natural
     }
 }
 
-fmm_status fmm_panels_pack(fmm_panels *panels, int rows, int columns, const double *matrix, int64_t row_stride, int64_t column_stride,
-                       const double *row_factor, const double *column_factor) {
-  int n_panels = (rows + FMM_PANEL_ROWS - 1) / FMM_PANEL_ROWS;
-  FMM_TRY(FMM_ALLOCATE_ZERO(&panels->data, (int64_t)n_panels * columns * FMM_PANEL_ROWS, "translation operators"));
+fmm_status fmm_panels_reserve(fmm_panels *panels, int rows, int columns) {
+  const int n_panels = (rows + FMM_PANEL_ROWS - 1) / FMM_PANEL_ROWS;
+  const int64_t last = (int64_t)columns * FMM_PANEL_ROWS;
+  FMM_TRY(FMM_ALLOCATE(&panels->data, n_panels * last, "translation operators"));
   panels->rows = rows;
   panels->columns = columns;
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < columns; j++) {
-      double value = matrix[i * row_stride + j * column_stride];
-      if (row_factor) value *= row_factor[i];
-      if (column_factor) value *= column_factor[j];
-      panels->data[((int64_t)(i / FMM_PANEL_ROWS) * columns + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS] = value;
-    }
+  if (n_panels) memset(panels->data + (n_panels - 1) * last, 0, (size_t)last * sizeof *panels->data); /* padding */
+  return FMM_OK;
+}
+
+void fmm_panels_fill(fmm_panels *panels, int first, int columns, const double *matrix, int64_t row_stride, int64_t column_stride, const double *row_factor, const double *column_factor) {
+  for (int begin = 0; begin < panels->rows; begin += FMM_PANEL_ROWS) {
+    const int rows = panels->rows - begin < FMM_PANEL_ROWS ? panels->rows - begin : FMM_PANEL_ROWS;
+    const double *from = matrix + begin * row_stride;
+    double *to = panels->data + (int64_t)begin * panels->columns + (int64_t)first * FMM_PANEL_ROWS;
+    for (int j = 0; j < columns; j++)
+      for (int i = 0; i < rows; i++) {
+        double value = from[i * row_stride + j * column_stride];
+        if (row_factor) value *= row_factor[begin + i];
+        if (column_factor) value *= column_factor[j];
+        to[j * FMM_PANEL_ROWS + i] = value;
+      }
+  }
+}
+
+fmm_status fmm_panels_pack(fmm_panels *panels, int rows, int columns, const double *matrix, int64_t row_stride, int64_t column_stride,
+                           const double *row_factor, const double *column_factor) {
+  FMM_TRY(fmm_panels_reserve(panels, rows, columns));
+  fmm_panels_fill(panels, 0, columns, matrix, row_stride, column_stride, row_factor, column_factor);
   return FMM_OK;
 }
 

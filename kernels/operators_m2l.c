@@ -1,7 +1,8 @@
 /* The kernel's transforms for M2L, one a pair of components and an offset between boxes, by FFTW at set-up.
  * Equivalent densities and check potentials are on lattices of the same spacing, so check(t) = sum_s K((t - s) spacing - 2 h d) density(s) with t, s in
  * {0..p-1}^3: differences -(p-1)..p-1, a cyclic convolution of length 2p-1 an axis without wrap-around. With parity, the transform for an offset
- * with mirrored axes is that of the mirrored frequency, so that only d >= 0 is kept. Reference: Ying, Biros, Zorin 2004, section 3.3. */
+ * with mirrored axes is that of the mirrored frequency, so that only d >= 0 is kept; that of one with axes exchanged is that of the frequency with these exchanged, where a kernel has one component and depends on the distance alone, so
+ * that only d_x <= d_y <= d_z are transformed. Reference: Ying, Biros, Zorin 2004, section 3.3. */
 #include <fftw3.h>
 #include <omp.h>
 #include <pthread.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "kernels/operators_parts.h"
+#include "kernels/pair/pair_lattice.h"
 
 static pthread_mutex_t planner_mutex = PTHREAD_MUTEX_INITIALIZER; /* FFTW: only execution is thread-safe */
 
@@ -44,10 +46,19 @@ static void sample(const table *t, const int d[3], double *values) {
       }
 }
 
+/* An offset's sampled kernel and its transforms, components^2 spectra one after another. */
+static void transform_offset(const table *t, const int d[3], double *values, double *spectrum) {
+  sample(t, d, values);
+  for (int k = 0; k < t->components * t->components; k++)
+    fftw_execute_dft_r2c(t->plan, values + k * t->points, (fftw_complex *)(spectrum + 2 * k * t->half));
+}
+
+static double factor_of(const table *t) { return 1.0 / (double)t->points; }
+
 static void store(const table *t, int index, const double *spectrum) {
   const fmm_operators *o = t->o;
+  const double factor = factor_of(t);
   int nn = t->components * t->components;
-  double factor = 1.0 / ((double)o->grid * o->grid * o->grid);
   for (int k = 0; k < nn; k++)
     for (int64_t xy = 0; xy < (int64_t)o->grid * o->grid; xy++)
       for (int kz = 0; kz < o->order; kz++) {
@@ -58,27 +69,83 @@ static void store(const table *t, int index, const double *spectrum) {
       }
 }
 
-static void transform_offset(const table *t, int index, double *values, double *spectrum) {
-  int d[3];
-  offset_of(t->o, index, d);
-  if (adjacent(d)) return;
-  sample(t, d, values);
-  for (int k = 0; k < t->components * t->components; k++)
-    fftw_execute_dft_r2c(t->plan, values + k * t->points, (fftw_complex *)(spectrum + 2 * k * t->half));
-  store(t, index, spectrum);
-}
-
 /* Each thread's arrays: components^2 real arrays and spectra. */
-static fmm_status transform_all(const table *t, int threads) {
+static fmm_status transform_each(const table *t, int threads) {
   int nn = t->components * t->components;
   int64_t each = (nn * (t->points + 2 * t->half) + 15) / 16 * 16;
   double *work = NULL;
   FMM_TRY(FMM_ALLOCATE(&work, each * threads, "M2L transform arrays"));
 #pragma omp parallel num_threads(threads)
   {
-    double *values = work + omp_get_thread_num() * each;
+    double *values = work + omp_get_thread_num() * each, *spectrum = values + nn * t->points;
 #pragma omp for schedule(dynamic, 1)
-    for (int i = 0; i < t->o->n_offsets; i++) transform_offset(t, i, values, values + nn * t->points);
+    for (int i = 0; i < t->o->n_offsets; i++) {
+      int d[3];
+      offset_of(t->o, i, d);
+      if (adjacent(d)) memset(spectrum, 0, (size_t)(2 * nn * t->half) * sizeof *spectrum);
+      else transform_offset(t, d, values, spectrum);
+      store(t, i, spectrum);
+    }
+  }
+  FMM_FREE(&work);
+  return FMM_OK;
+}
+
+/* An offset d >= 0 with its axes in rising order: which of the spectra, -1 of neighbours, and to which of its axes each of d's went. */
+typedef struct exchanged { int spectrum, axis[3]; } exchanged;
+enum { SIDE = 4, OFFSETS = SIDE * SIDE * SIDE, RISING = 20 };
+
+/* Fills all of them; returns how many spectra there are, of offsets rising[0 ..]. */
+static int exchange_axes(exchanged all[OFFSETS], int rising[RISING][3]) {
+  int number[OFFSETS], n = 0;
+  for (int i = 0; i < OFFSETS; i++) {
+    const int d[3] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE};
+    number[i] = -1;
+    if (d[0] <= d[1] && d[1] <= d[2] && !adjacent(d)) memcpy(rising[n], d, sizeof d), number[i] = n++;
+  }
+  for (int i = 0; i < OFFSETS; i++) {
+    const int d[3] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE};
+    int sorted[3];
+    for (int a = 0; a < 3; a++) {
+      all[i].axis[a] = 0;
+      for (int b = 0; b < 3; b++) all[i].axis[a] += d[b] < d[a] || (d[b] == d[a] && b < a);
+      sorted[all[i].axis[a]] = d[a];
+    }
+    all[i].spectrum = number[(sorted[0] * SIDE + sorted[1]) * SIDE + sorted[2]];
+  }
+  return n;
+}
+
+/* The table's row of one frequency. */
+static void fill_row(const table *t, const exchanged all[OFFSETS], const double *spectra, const int k[3], double *row) {
+  const int length = t->o->grid, order = t->o->order;
+  const double factor = factor_of(t);
+  for (int i = 0; i < OFFSETS; i++) {
+    int f[3];
+    for (int a = 0; a < 3; a++) f[all[i].axis[a]] = k[a];
+    const int conjugate = f[2] >= order;
+    for (int a = 0; a < 3 && conjugate; a++) f[a] = f[a] ? length - f[a] : 0;
+    const double *from = all[i].spectrum < 0 ? (const double[2]){0, 0} : spectra + 2 * (all[i].spectrum * t->half + ((int64_t)f[0] * length + f[1]) * order + f[2]);
+    row[2 * i] = factor * from[0], row[2 * i + 1] = factor * (conjugate ? -from[1] : from[1]);
+  }
+}
+
+static fmm_status transform_rising(const table *t, int threads) {
+  exchanged all[OFFSETS];
+  int rising[RISING][3];
+  const int n = exchange_axes(all, rising), length = t->o->grid;
+  const int64_t points = (t->points + 15) / 16 * 16;
+  double *work = NULL;
+  FMM_TRY(FMM_ALLOCATE(&work, points * threads + 2 * n * t->half, "M2L transform arrays"));
+  double *spectra = work + points * threads;
+#pragma omp parallel num_threads(threads)
+  {
+#pragma omp for schedule(dynamic, 1)
+    for (int i = 0; i < n; i++) transform_offset(t, rising[i], work + omp_get_thread_num() * points, spectra + 2 * i * t->half);
+#pragma omp for schedule(static)
+    for (int64_t zx = 0; zx < (int64_t)t->o->order * length; zx++)
+      for (int y = 0; y < length; y++)
+        fill_row(t, all, spectra, (const int[3]){(int)(zx % length), y, (int)(zx / length)}, t->set->m2l + 2 * (zx * length + y) * OFFSETS);
   }
   FMM_FREE(&work);
   return FMM_OK;
@@ -89,7 +156,7 @@ fmm_status fmm_m2l_create(const fmm_operators *o, fmm_level_operators *set, int 
   table t = {.o = o, .set = set, .components = c, .points = (int64_t)length * length * length, .half = (int64_t)length * length * o->order};
   double *real = NULL, *half = NULL;
   fmm_status status = FMM_OK;
-  FMM_CHECK(FMM_ALLOCATE_ZERO(&set->m2l, 2 * (int64_t)o->n_frequencies * c * c * o->n_offsets, "M2L transforms"));
+  FMM_CHECK(FMM_ALLOCATE(&set->m2l, 2 * (int64_t)o->n_frequencies * c * c * o->n_offsets, "M2L transforms"));
   FMM_CHECK(FMM_ALLOCATE(&real, t.points, "a transform's input"));
   FMM_CHECK(FMM_ALLOCATE(&half, 2 * t.half, "a transform's output"));
   FMM_CHECK(fmm_memory_spare((size_t)4 << 20, "FFTW's plans")); /* it aborts where there is none */
@@ -97,7 +164,7 @@ fmm_status fmm_m2l_create(const fmm_operators *o, fmm_level_operators *set, int 
   t.plan = fftw_plan_dft_r2c_3d(length, length, length, real, (fftw_complex *)half, FFTW_ESTIMATE | FFTW_UNALIGNED | FFTW_PRESERVE_INPUT);
   pthread_mutex_unlock(&planner_mutex);
   if (!t.plan) FMM_CHECK(FMM_FAIL(FMM_ERR_MEMORY, "FFTW could not plan a transform of %d^3 points", length));
-  status = transform_all(&t, threads);
+  status = o->n_offsets == OFFSETS && fmm_pair_suits_lattice(o->pair->info) ? transform_rising(&t, threads) : transform_each(&t, threads);
   pthread_mutex_lock(&planner_mutex);
   fftw_destroy_plan(t.plan);
   pthread_mutex_unlock(&planner_mutex);

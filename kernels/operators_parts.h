@@ -24,7 +24,9 @@ fmm_status fmm_shell_create(const fmm_operators *o, fmm_level_operators *set);
 /* Fills up_moments, down_moments, w_moments and x_moments of harmonic pairs, from the inverses and, if it is there, the shell (operators_harmonic.c); of others does nothing. */
 fmm_status fmm_level_harmonics_create(const fmm_operators *o, fmm_level_operators *set, int threads);
 
-/* Packs rows x columns of a matrix given by row and column strides, row i times row_factor[i], column j times column_factor[j] (NULL: 1). */
+/* Room for rows x columns, of which padding is zero; then columns from `first` on of a matrix given by row and column strides, row i times row_factor[i], column j times column_factor[j] (NULL: 1). fmm_panels_pack: both, of all columns. */
+fmm_status fmm_panels_reserve(fmm_panels *panels, int rows, int columns);
+void fmm_panels_fill(fmm_panels *panels, int first, int columns, const double *matrix, int64_t row_stride, int64_t column_stride, const double *row_factor, const double *column_factor);
 fmm_status fmm_panels_pack(fmm_panels *panels, int rows, int columns, const double *matrix, int64_t row_stride, int64_t column_stride, const double *row_factor,
                            const double *column_factor);
 static inline double fmm_panel_entry(const fmm_panels *p, int i, int j) { return p->data[((int64_t)(i / FMM_PANEL_ROWS) * p->columns + j) * FMM_PANEL_ROWS + i % FMM_PANEL_ROWS]; }

@@ -8,10 +8,10 @@
 
 enum { FMM_LINE_BYTES = 64 };
 
-/* Both begin with a line. */
+/* to: best a line's begin, at least a multiple of 16; line: anywhere. */
 static inline void fmm_write_line(void *to, const void *line) {
 #ifdef __SSE2__
-  for (int i = 0; i < FMM_LINE_BYTES / 16; i++) _mm_stream_si128((__m128i *)to + i, _mm_load_si128((const __m128i *)line + i));
+  for (int i = 0; i < FMM_LINE_BYTES / 16; i++) _mm_stream_si128((__m128i *)to + i, _mm_loadu_si128((const __m128i *)line + i));
 #else
   memcpy(to, line, FMM_LINE_BYTES);
 #endif

@@ -4,14 +4,12 @@
 #include <omp.h>
 #include <sched.h>
 #include <stdint.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #include "runtime/gpu/gpu_cuda.h"
+#include "runtime/past_caches.h"
 
 namespace {
-enum { LINE = 64, FIRST_PARTS = 8 /* of the first chunk; each that follows has a quarter more: the bus is slower than the copies, and each call takes time */ };
+enum { LINE = FMM_LINE_BYTES, FIRST_PARTS = 8 /* of the first chunk; each that follows has a quarter more: the bus is slower than the copies, and each call takes time */ };
 enum { LEAST_PART = 1 << 15, MOST_PARTS = 512, LEAST_SORTED = 1 << 20 /* bytes of densities that are worth a launch a piece */, LEAST_OUT = 1 << 20 /* bytes of the last piece of results */,
        LEAST_PAST = 1 << 24 /* bytes of results from which on they are copied past the caches */ };
 enum { PAUSES = 1 << 10 /* before another thread may have the core */, PATIENCE = 1 << 16 /* looks before the device is asked whether it lives */ };
@@ -36,11 +34,8 @@ void rest(int64_t looks) {
 
 /* Past the caches: the bus reads from memory sooner than from what another core has written and still holds. to: a multiple of 16, best a line's begin. */
 void copy_past_caches(char *to, const char *from, size_t bytes) {
-#if defined(__SSE2__)
-  for (; bytes >= LINE; to += LINE, from += LINE, bytes -= LINE)
-    for (int i = 0; i < LINE; i += 16) _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
-  _mm_sfence();
-#endif
+  for (; bytes >= LINE; to += LINE, from += LINE, bytes -= LINE) fmm_write_line(to, from);
+  fmm_lines_written();
   memcpy(to, from, bytes);
 }
 

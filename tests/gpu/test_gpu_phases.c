@@ -404,6 +404,40 @@ static void u_beside_the_far_chain_gives_the_same_bits(void **context) {
   release(&f);
 }
 
+/* A plan of n points that is given this stage, and gives it back: what it had of page-locked memory. */
+static fmm_gpu_stage pass_on(fmm_gpu_stage earlier, int n, int exact) {
+  const shape q = {.name = "page-locked memory", .kernel = "laplace", .distribution = "uniform", .n = n, .order = 4, .leaf = 60, .columns = 1, .tolerance = 1e-9};
+  fixture f;
+  fmm_gpu_stage own = {0};
+  make(&f, &q);
+  fmm_gpu_plan_destroy(&f.plan);
+  earlier.exact = exact;
+  fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1, .stage = &earlier};
+  assert_ok(fmm_gpu_plan_create(&f.plan, &request));
+  assert_null(earlier.memory); /* taken or released */
+  run_reference(&f, &fmm_up_reference);
+  check_up(&f);
+  fmm_gpu_plan_give_stage(f.plan, &own);
+  release(&f);
+  assert_non_null(own.memory);
+  return own;
+}
+
+static void page_locked_memory_serves_the_next_plan_where_it_suits(void **state) {
+  const fmm_gpu_stage first = pass_on((fmm_gpu_stage){0}, 8000, 0), fewer = pass_on(first, 6000, 0);
+  assert_ptr_equal(fewer.memory, first.memory);
+  assert_int_equal(fewer.bytes, first.bytes);
+  const fmm_gpu_stage most = pass_on(fewer, 8000, 1); /* exactly as much */
+  assert_ptr_equal(most.memory, first.memory);
+  const fmm_gpu_stage exact = pass_on(most, 6000, 1), few = pass_on(exact, 2000, 0), more = pass_on(few, 2100, 0);
+  assert_true(exact.bytes < first.bytes && exact.bytes > first.bytes / 2);
+  assert_true(few.bytes < exact.bytes / 2); /* less than half */
+  assert_true(more.bytes > few.bytes);      /* it was too small */
+  fmm_gpu_stage last = more;
+  fmm_gpu_stage_free(&last);
+  assert_null(last.memory);
+}
+
 int main(void) {
   fmm_gpu_info info;
   fmm_gpu_query(0, &info);
@@ -421,6 +455,7 @@ int main(void) {
       cmocka_unit_test(u_falls_back_to_one_direction_where_there_is_no_room),
       cmocka_unit_test(one_leaf_is_summed_in_both_directions),
       cmocka_unit_test(u_beside_the_far_chain_gives_the_same_bits),
+      cmocka_unit_test(page_locked_memory_serves_the_next_plan_where_it_suits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
