@@ -1,6 +1,7 @@
 /* Errors of orders measured once (known_errors.h), so that a process's first plan need not: as far_field_error.c measures them, the largest of four ways of arithmetic (AVX2 and plain sums, OpenBLAS's kernels for Zen, Sandy
- * Bridge and Prescott). These agree within a hundredth above 1e-7. Below, what is cut of the inverses and rounding make differences, mostly of a few hundredths, of 16 % where signed densities err by 3e-12, and of up to a factor of
- * 1.8 where densities of one sign err by 1e-13. tests/exec/test_known_errors.c measures them again, and prints these rows when it is called with an argument: after a change of surfaces, operators or inverses they are made anew. */
+ * Bridge and Prescott). These agree within a hundredth above 1e-7. Below, what is cut of the inverses and rounding make differences, mostly of a few hundredths, of 13 to 16 % where signed densities and salts err by 1e-11, and of up
+ * to a factor of 1.8 where densities of one sign err by 1e-13. After a change of surfaces, operators or inverses they are made anew: tests/exec/test_known_errors.c, which measures them again, prints the rows of one way of arithmetic when it is
+ * called with an argument (OPENBLAS_CORETYPE and FMM_SIMD choose it). */
 #include "kernels/known_errors.h"
 
 #include <string.h>
@@ -43,15 +44,9 @@ static const errors stokes[] = {
 
 static const struct { const char *name; int n; const errors *of; } known[] = {{"laplace", sizeof laplace / sizeof *laplace, laplace}, {"stokes", sizeof stokes / sizeof *stokes, stokes}};
 
-static int is_of_a_degree(const fmm_pair_info *info) {
-  for (int i = 0; i < info->n_params; i++)
-    if (!info->params[i].divides) return 0;
-  return info->has_degree;
-}
-
 int fmm_known_errors(const fmm_pair_info *info, int order, double error[FMM_DENSITY_KINDS][2]) {
   const int row = order - FMM_MIN_ORDER;
   for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-    if (!strcmp(known[k].name, info->name) && is_of_a_degree(info) && row >= 0 && row < known[k].n) return memcpy(error, known[k].of[row], sizeof(errors)), 1;
+    if (!strcmp(known[k].name, info->name) && row >= 0 && row < known[k].n) return memcpy(error, known[k].of[row], sizeof(errors)), 1;
   return 0;
 }

@@ -126,15 +126,14 @@ static const double least_singular_value = 1e-200;
 /* first = S^-1 U^T, second = V from the blocks; sigma is n of workspace. */
 static fmm_status factorize(builder *b, double *blocks, double *sigma, double *vt) {
   const fmm_parity_map *map = &b->o->parity;
-  fmm_status status[FMM_MIRRORS] = {FMM_OK};
+  fmm_block_outcome block[FMM_MIRRORS];
   double largest = 0, cut = cut_of(b->o);
 #pragma omp parallel for num_threads(b->threads) schedule(dynamic, 1)
   for (int chi = 0; chi < map->n_blocks; chi++)
-    status[chi] = fmm_small_svd(block_size(map, chi), blocks + b->offset[chi], b->first + b->offset[chi], sigma + map->begin[chi], vt + b->offset[chi]);
-  for (int chi = 0; chi < map->n_blocks; chi++) {
-    FMM_TRY(status[chi]);
+    fmm_block_note(&block[chi], fmm_small_svd(block_size(map, chi), blocks + b->offset[chi], b->first + b->offset[chi], sigma + map->begin[chi], vt + b->offset[chi]));
+  FMM_TRY(fmm_blocks_join(map->n_blocks, block));
+  for (int chi = 0; chi < map->n_blocks; chi++)
     if (block_size(map, chi) > 0) largest = fmax(largest, sigma[map->begin[chi]]);
-  }
   for (int chi = 0; chi < map->n_blocks; chi++) {
     int m = block_size(map, chi);
     double *u = b->first + b->offset[chi], *v = b->second + b->offset[chi];
@@ -178,31 +177,26 @@ static void regroup_matrix(const builder *b, double *matrix, double *scratch) {
 }
 
 /* in: factor on sums over orbits; out: factor on what is spread. */
-static fmm_status pack_factors_of(const builder *b, int chi, fmm_panels first[8], fmm_panels second[8], const double *in, const double *out, int down) {
+static fmm_status pack_factors_of(const builder *b, int chi, const double *in, const double *out, int up, int down) {
+  fmm_level_operators *set = b->set;
   const int m = block_size(&b->o->parity, chi), at = b->o->parity.begin[chi];
   const double *f = b->first + b->offset[chi], *s = b->second + b->offset[chi];
-  if (down) { /* first = second_up^T, second = first_up^T */
-    FMM_TRY(fmm_panels_pack(&first[chi], m, m, s, 1, m, NULL, in + at));
-    return fmm_panels_pack(&second[chi], m, m, f, 1, m, out + at, NULL);
+  if (up) {
+    FMM_TRY(fmm_panels_pack(&set->up_first[chi], m, m, f, m, 1, NULL, in + at));
+    FMM_TRY(fmm_panels_pack(&set->up_second[chi], m, m, s, m, 1, out + at, NULL));
   }
-  FMM_TRY(fmm_panels_pack(&first[chi], m, m, f, m, 1, NULL, in + at));
-  return fmm_panels_pack(&second[chi], m, m, s, m, 1, out + at, NULL);
-}
-
-static fmm_status first_failure(const fmm_status status[FMM_MIRRORS], int n) {
-  for (int i = 0; i < n; i++) FMM_TRY(status[i]);
+  if (down) { /* first = second_up^T, second = first_up^T */
+    FMM_TRY(fmm_panels_pack(&set->down_first[chi], m, m, s, 1, m, NULL, in + at));
+    FMM_TRY(fmm_panels_pack(&set->down_second[chi], m, m, f, 1, m, out + at, NULL));
+  }
   return FMM_OK;
 }
 
 static fmm_status pack_factors(builder *b, const double *in, const double *out, int up, int down) {
-  fmm_level_operators *set = b->set;
-  fmm_status status[FMM_MIRRORS] = {FMM_OK};
+  fmm_block_outcome block[FMM_MIRRORS];
 #pragma omp parallel for num_threads(b->threads) schedule(dynamic, 1)
-  for (int chi = 0; chi < b->o->parity.n_blocks; chi++) {
-    if (up) status[chi] = pack_factors_of(b, chi, set->up_first, set->up_second, in, out, 0);
-    if (down && status[chi] == FMM_OK) status[chi] = pack_factors_of(b, chi, set->down_first, set->down_second, in, out, 1);
-  }
-  return first_failure(status, b->o->parity.n_blocks);
+  for (int chi = 0; chi < b->o->parity.n_blocks; chi++) fmm_block_note(&block[chi], pack_factors_of(b, chi, in, out, up, down));
+  return fmm_blocks_join(b->o->parity.n_blocks, block);
 }
 
 /* Rows of block chi of first * child, packed as M2M's and, as columns, into all blocks of L2L. */
@@ -223,7 +217,7 @@ static fmm_status pack_rows(const builder *b, int octant, int chi, const double 
 static fmm_status translate_child(builder *b, int octant, double *scratch, const double *in, const double *out, int up, int down) {
   const fmm_parity_map *map = &b->o->parity;
   const double h = b->half_width / 2, center[3] = {octant & 1 ? h : -h, octant & 2 ? h : -h, octant & 4 ? h : -h};
-  fmm_status status[FMM_MIRRORS] = {FMM_OK};
+  fmm_block_outcome block[FMM_MIRRORS];
   for (int chi = 0; chi < map->n_blocks; chi++) {
     const int place = map->n_blocks == 1 ? octant : chi;
     if (up) FMM_TRY(fmm_panels_reserve(&b->set->m2m[place], block_size(map, chi), b->n));
@@ -232,8 +226,8 @@ static fmm_status translate_child(builder *b, int octant, double *scratch, const
   fill_dense(b, h, center, b->child);
   regroup_matrix(b, b->child, scratch);
 #pragma omp parallel for num_threads(b->threads) schedule(dynamic, 1)
-  for (int chi = 0; chi < map->n_blocks; chi++) status[chi] = pack_rows(b, octant, chi, in, out, up, down);
-  return first_failure(status, map->n_blocks);
+  for (int chi = 0; chi < map->n_blocks; chi++) fmm_block_note(&block[chi], pack_rows(b, octant, chi, in, out, up, down));
+  return fmm_blocks_join(map->n_blocks, block);
 }
 
 /* One direction: up when up is set, down when down is set (both at once when the pair is symmetric). */

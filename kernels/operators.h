@@ -112,7 +112,7 @@ fmm_status fmm_far_field_errors(const fmm_pair *pair, const double params[FMM_MA
 
 /* Smallest order whose expected error for this kind of densities (fmm_density_sign; or FMM_DENSITY_SALT: signed ones on points as evenly spaced as
  * those of a lattice), of potentials and (gradient nonzero) gradients, is within tolerance; when none
- * is, the one with the smallest error of those tried. *expected: its expected error, so that the caller can tell. Milliseconds at 6 digits, longer for more;
+ * is, the one with the smallest error of those tried. *expected: its expected error, so that the caller can tell. At once where errors are known (known_errors.h), else milliseconds at 6 digits, longer for more;
  * remembers what it measured. The answer does not depend on the number of threads. */
 fmm_status fmm_order_for_tolerance(const fmm_pair *pair, const double params[FMM_MAX_PARAMS], double tolerance, int kind, int gradient,
                                    double root_half_width, int threads, int *order, double *expected);

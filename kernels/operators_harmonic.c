@@ -93,7 +93,7 @@ fmm_status fmm_level_harmonics_create(const fmm_operators *o, fmm_level_operator
   const fmm_harmonics *h = &o->harmonics;
   const int n_orbits = o->shape.n_orbits;
   const int64_t all = (int64_t)n_orbits * 2 * h->n_pairs;
-  fmm_status status[FMM_MIRRORS] = {FMM_OK};
+  fmm_block_outcome block[FMM_MIRRORS];
   double *inner = NULL;
   if (!h->n_terms) return FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&inner, 2 * all, "harmonics of surfaces"));
@@ -102,9 +102,8 @@ fmm_status fmm_level_harmonics_create(const fmm_operators *o, fmm_level_operator
 #pragma omp for schedule(static)
     for (int i = 0; i < n_orbits; i++) fill_orbit(o, i, inner + (int64_t)i * 2 * h->n_pairs, inner + all + (int64_t)i * 2 * h->n_pairs);
 #pragma omp for schedule(dynamic, 1)
-    for (int chi = 0; chi < FMM_MIRRORS; chi++) status[chi] = make_block(o, set, chi, inner, inner + all);
+    for (int chi = 0; chi < FMM_MIRRORS; chi++) fmm_block_note(&block[chi], make_block(o, set, chi, inner, inner + all));
   }
   FMM_FREE(&inner);
-  for (int chi = 0; chi < FMM_MIRRORS; chi++) FMM_TRY(status[chi]);
-  return FMM_OK;
+  return fmm_blocks_join(FMM_MIRRORS, block);
 }

@@ -3,6 +3,18 @@
 #define FMM_OPERATORS_PARTS_H
 #include "kernels/operators.h"
 
+/* What blocks of a team's loop came to, each with its text where it failed; joined by the thread that goes on: the first failure, with its text, or FMM_OK. */
+typedef struct fmm_block_outcome { fmm_status status; fmm_error error; } fmm_block_outcome;
+static inline void fmm_block_note(fmm_block_outcome *block, fmm_status status) {
+  block->status = status;
+  if (status != FMM_OK) fmm_error_take(&block->error);
+}
+static inline fmm_status fmm_blocks_join(int n, const fmm_block_outcome *block) {
+  for (int i = 0; i < n; i++)
+    if (block[i].status != FMM_OK) return fmm_error_give(&block[i].error), block[i].status;
+  return FMM_OK;
+}
+
 /* A = U S V^T of an m x m row-major matrix (destroyed): U^T by rows into ut, V^T by rows into vt, descending singular values. */
 fmm_status fmm_small_svd(int m, double *a, double *ut, double *sigma, double *vt);
 /* c = a b, row-major: a rows x inner, b inner x columns. */

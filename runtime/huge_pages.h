@@ -5,9 +5,9 @@
 
 #define FMM_HUGE_PAGE ((size_t)2 << 20)
 
-/* Asks for huge pages in a range of the system's memory that begins and ends with one, and touches all of them by a team of so many threads, or, where team is 0, up to three, which tell whether they come soon. Where they
- * do not, the rest of the range comes in small ones, as do those that are asked for in the next seconds. What was in the range is lost where it was touched. */
-void fmm_huge_pages_ask(char *first, size_t bytes, int team);
-/* Nothing is known of how soon they come: when some seconds have passed, and for tests. */
+/* Asks for huge pages in a range that begins and ends with one, of blocks that nobody uses yet, and touches all of them by a team of so many threads, or, where team is 0, up to three, which tell whether they come
+ * soon. Where they do not, the rest of the range is left to the system, and so are those that are asked for in the next seconds; a range of the caller's own mapping (is_mapped) is told to come in small pages then. */
+void fmm_huge_pages_ask(char *first, size_t bytes, int team, int is_mapped);
+/* What is known of how soon they come; for tests. */
 void fmm_huge_pages_forget(void);
 #endif

@@ -45,7 +45,7 @@ static header *from_heap(size_t total) {
 
 /* Of a large block, but for a last one that would be used by less than half. */
 static header *in_huge_pages(header *h, size_t total) {
-  if (h && alignment_of(total) > FMM_ALIGNMENT) fmm_huge_pages_ask((char *)h, (total + FMM_HUGE_PAGE / 2) / FMM_HUGE_PAGE * FMM_HUGE_PAGE, 0);
+  if (h && alignment_of(total) > FMM_ALIGNMENT) fmm_huge_pages_ask((char *)h, (total + FMM_HUGE_PAGE / 2) / FMM_HUGE_PAGE * FMM_HUGE_PAGE, 0, 0);
   return h;
 }
 

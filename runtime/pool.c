@@ -125,7 +125,7 @@ static int grow(size_t bytes) {
   const size_t wanted = (bytes + page - 1) / page * page;
   char *first = wanted >= bytes && wanted <= SIZE_MAX - page ? map(wanted) : NULL;
   if (!first) return 0;
-  fmm_huge_pages_ask(first, wanted, omp_in_parallel() || !own_holds ? 0 : team);
+  fmm_huge_pages_ask(first, wanted, omp_in_parallel() || !own_holds ? 0 : team, 1);
   range *r = join(first, wanted);
   insert((char *)r, r->bytes);
   return 1;
