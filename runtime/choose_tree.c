@@ -2,6 +2,7 @@
 #include "count_case.h"
 #include "estimate.h"
 #include "plan.h"
+#include "points.h"
 
 typedef struct estimate_context { fmm_estimate *estimate; fmm_count_case what; } estimate_context;
 
@@ -10,7 +11,7 @@ static fmm_status estimate_counts(void *context, int n, const fmm_tree_options *
   return fmm_estimate_counts(c->estimate, n, choice, &c->what, counts);
 }
 
-fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, const fmm_point_rows *p, fmm_tree_options *choice, int *kept) {
+fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, const fmm_point_rows *p, fmm_sorted_rows *sorted, fmm_tree_options *choice, int *kept) {
   const fmm_options *o = &plan->options;
   *choice = (fmm_tree_options){o->leaf_size, o->root_scale}, *kept = 0;
   if (o->leaf_size && o->root_scale > 0) return FMM_OK;
@@ -18,7 +19,9 @@ fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_
   if (*kept) return *choice = plan->chosen.tree, FMM_OK;
   estimate_context context = {.what = fmm_count_case_of(o, plan->pair->info, &plan->machine, order)};
   context.what.no_gpu |= o->schedule == FMM_SCHEDULE_CPU; /* the plan itself counts them, for what it tells of other schedules */
-  FMM_TRY(fmm_estimate_create_within(&context.estimate, &p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads));
+  const fmm_input_points input[2] = {{p->n_sources, p->sources, NULL}, {p->n_targets, p->targets, NULL}};
+  if (!(o->root_scale > 1) && fmm_estimate_wants_sorted(p->n_sources, p->n_targets)) FMM_TRY(fmm_rows_sort(sorted, &p->bounds, p->targets ? 2 : 1, input, plan->threads));
+  FMM_TRY(fmm_estimate_create_within(&context.estimate, &p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, sorted, plan->threads));
   const fmm_tune_effort effort = {fmm_estimate_seconds(context.estimate, plan->machine.device[FMM_DEVICE_CPU].units), o->executions};
   fmm_tuned best;
   fmm_status status = fmm_tune(&plan->machine, plan->pair->info, precisions, o->schedule, o->leaf_size, o->root_scale, fmm_estimate_dimension(context.estimate), &effort, estimate_counts, &context, &best);

@@ -10,7 +10,7 @@
 #include "sample.h"
 #include "team_loop.h"
 
-enum { most_steps = 16, most_leaves = 5120 /* N / q beyond which a sample stands for fewer points */, dimension_points = FMM_SAMPLE_MOST / 4 /* that tell the dimension */ };
+enum { most_steps = 16, most_leaves = 5120 /* N / q beyond which a sample stands for fewer points */, most_to_sort = 3 << 19 /* three times as many as are picked */, few_in_cell = 8 /* as many as a leaf has at least (sched/tune.c) */ };
 enum { most_parts = 2 * FMM_ESTIMATES_AT_ONCE /* trees to count, two for a choice at most */, most_sorted = 2 * most_parts /* of 1 MB a set */, most_drawn = 4 /* kept from call to call, of 3 MB a set */ };
 
 /* How much of a problem a tree stands for: a part 1 / divisor of its points, and boxes an edge in units of its own that all trees of an estimate share. */
@@ -19,7 +19,7 @@ typedef struct size { double divisor, edge, root_scale; } size;
 /* The sample of a part of so many points, whatever the root scale. last_use 0: none. */
 typedef struct drawn { double divisor; int64_t last_use; fmm_sample sample; } drawn;
 
-/* Such a sample as a root scale sorts it; its rows are borrowed until it is sorted. */
+/* Such a sample as a root scale sorts it; its points are borrowed until it is sorted. */
 typedef struct sorted { int is_made; size size; int64_t last_use; fmm_sample sample; fmm_sample_keys keys; } sorted;
 
 /* A tree to count: of a sample, as one root scale sorts it. */
@@ -36,7 +36,7 @@ struct fmm_estimate {
   fmm_origin origin;
   char distribution[32];
   int dimension;
-  fmm_sample_picks picks; /* for all samples, when one is first asked for */
+  fmm_sample_picks picks; /* for all samples */
   int is_picked;
   drawn drawn[most_drawn + most_parts];
   sorted sorted[most_sorted];
@@ -46,12 +46,21 @@ struct fmm_estimate {
 
 static int64_t larger_set(const fmm_estimate *e) { return e->origin.n[0] > e->origin.n[1] ? e->origin.n[0] : e->origin.n[1]; }
 
+static fmm_status pick(fmm_estimate *e) {
+  if (e->is_picked) return FMM_OK;
+  const fmm_status picked = fmm_sample_pick(&e->picks, &e->origin);
+  if (picked != FMM_OK) return fmm_sample_picks_free(&e->picks), picked;
+  e->is_picked = 1;
+  return FMM_OK;
+}
+
 static fmm_status find_dimension(fmm_estimate *e) {
   fmm_sample sample;
   fmm_sample_keys keys;
   e->dimension = 3;
   if (larger_set(e) <= FMM_ESTIMATE_EXACT) return FMM_OK;
-  fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / dimension_points), NULL);
+  FMM_TRY(pick(e));
+  fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / FMM_SAMPLE_MOST), &e->picks);
   if (status == FMM_OK) status = fmm_sample_sort(&sample, &e->origin, 1, &keys);
   if (status == FMM_OK) {
     e->dimension = fmm_sample_dimension(&sample, &keys);
@@ -65,7 +74,7 @@ int fmm_estimate_dimension(const fmm_estimate *estimate) { return estimate->dime
 
 /* A number, not a measurement, as choices are to be the same every time. Choices for 700,000 to 1,500,000 points took 7.4 ms an estimate on one Zen 4 core and 4.1 on two. */
 double fmm_estimate_seconds(const fmm_estimate *e, int cores) {
-  const double a_point = 5.6e-8, points = fmin((double)larger_set(e), FMM_SAMPLE_MOST);
+  const double a_point = 2.5e-8, points = fmin((double)larger_set(e), FMM_SAMPLE_MOST);
   return a_point * points / pow(cores > 1 ? cores : 1, 0.75);
 }
 
@@ -87,14 +96,18 @@ fmm_status fmm_estimate_create(fmm_estimate **estimate, int64_t n_sources, const
                                int threads) {
   fmm_bounds bounds; /* checks every row: samples see only some */
   FMM_TRY(fmm_bounds_of(&bounds, n_sources, sources, n_targets, targets, threads));
-  return fmm_estimate_create_within(estimate, &bounds, n_sources, sources, n_targets, targets, threads);
+  return fmm_estimate_create_within(estimate, &bounds, n_sources, sources, n_targets, targets, NULL, threads);
+}
+
+int fmm_estimate_wants_sorted(int64_t n_sources, int64_t n_targets) {
+  const int64_t larger = n_sources > n_targets ? n_sources : n_targets;
+  return larger > FMM_SAMPLE_MOST && larger <= most_to_sort;
 }
 
 fmm_status fmm_estimate_create_within(fmm_estimate **estimate, const fmm_bounds *bounds, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
-                                      int threads) {
-  fmm_frame frame;
-  fmm_frame_place(&frame, bounds, 1);
-  return create(estimate, &(fmm_origin){.rows = {sources, targets}, .n = {n_sources, n_targets}, .frame = frame, .same_points = !targets, .threads = threads});
+                                      const fmm_sorted_rows *all, int threads) {
+  const int serve = all && all->n_sets && fmm_rows_are_apart(all, few_in_cell, threads);
+  return create(estimate, &(fmm_origin){.rows = {sources, targets}, .n = {n_sources, n_targets}, .bounds = *bounds, .sorted = serve ? all : NULL, .same_points = !targets, .threads = threads});
 }
 
 fmm_status fmm_estimate_create_named(fmm_estimate **estimate, const char *distribution, int64_t n, int threads) {
@@ -188,11 +201,7 @@ static fmm_status draw(fmm_estimate *e, double divisor, fmm_sample *borrowed) {
     if (!d->last_use) empty = d;
   }
   if (!empty) return FMM_FAIL(FMM_ERR_INTERNAL, "more than %d samples for %d trees", (int)most_drawn + most_parts, (int)most_parts);
-  if (!e->is_picked) {
-    fmm_status picked = fmm_sample_pick(&e->picks, &e->origin);
-    if (picked != FMM_OK) return fmm_sample_picks_free(&e->picks), picked;
-    e->is_picked = 1;
-  }
+  FMM_TRY(pick(e));
   fmm_status status = fmm_sample_make(&empty->sample, &e->origin, divisor, &e->picks);
   if (status != FMM_OK) return fmm_sample_free(&empty->sample), status;
   empty->divisor = divisor, empty->last_use = e->now;
@@ -240,8 +249,9 @@ static fmm_status count_parts(fmm_estimate *e, int n) {
 
 /* By what to multiply a number counted of a[0] to have it for all points, a[1] being the smaller tree. Work a point is limit x (1 - border / boxes an edge). */
 static double growth(double more, double less, const size a[2]) {
-  const double e = a[0].edge, f = a[1].edge, all = a[0].divisor, at = more * a[0].divisor, next = less * a[1].divisor, limit = (at * e - next * f) / (e - f);
-  if (!(at > 0) || !(next > 0) || !(limit > 0.5 * at) || !(limit < 1.5 * at)) return all; /* too irregular to extrapolate */
+  const double e = a[0].edge, f = a[1].edge, all = a[0].divisor, at = more * a[0].divisor, next = less * a[1].divisor;
+  if (!(at > 0) || !(next > 0)) return all;
+  const double limit = fmin(fmax((at * e - next * f) / (e - f), 0.5 * at), 1.5 * at); /* more is irregular */
   const double border = e * (1 - at / limit);
   return all * (1 - border) / (1 - border / e);
 }
@@ -252,11 +262,24 @@ static double line_growth(double more, double less, const size a[2]) {
   return more > 0 && slope > 0 ? 1 + (a[0].divisor - 1) * slope / more : a[0].divisor;
 }
 
-static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, const size *sizes, fmm_counts *c) {
+/* W and X are where leaves of different sizes meet. Of points that fill space these become fewer a point as boxes become smaller than what the density changes over: of Plummer models and Gaussian clusters, of eight times the
+ * points, to 0.12 to 0.45 of what they were, half of that part or less at the next step; where the density jumps, a border, to a half. So: to half the root of what it was a step before. 0: there are none. */
+static double fading(double more, double less, const size a[2]) {
+  const double e = a[0].edge, f = a[1].edge, all = a[0].divisor, at = more * a[0].divisor, next = less * a[1].divisor;
+  if (!(at > 0)) return 0;
+  const double steps = log2(1 / e) / log2(e / f), each = next > at ? sqrt(at / next) / 2 : 0.5;
+  return all * pow(each, steps);
+}
+
+static int is_between_sizes(int work) { return work == FMM_PHASE_WLIST || work == FMM_PHASE_XLIST || work == FMM_WORK_WLIST_GPU || work == FMM_WORK_XLIST_GPU; }
+
+static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, int dimension, const size *sizes, fmm_counts *c) {
   for (int work = 0; work < FMM_N_WORKS; work++) {
     const fmm_work *p = &a->total[work], *q = &b->total[work];
     double pairs = growth(p->pairs, q->pairs, sizes), main = growth(p->flops - p->other, q->flops - q->other, sizes), other = growth(p->other, q->other, sizes);
     double entries = growth(p->entries, q->entries, sizes), bytes = line_growth(p->bytes, q->bytes, sizes);
+    const double faded = dimension == 3 && is_between_sizes(work) ? fading(p->pairs, q->pairs, sizes) : 0;
+    if (faded > 0) pairs = main = other = entries = bytes = faded;
     memset(c->level[work], 0, sizeof c->level[work]);
     for (int l = 0; l < FMM_MAX_LEVELS; l++) { /* boxes move down by `step` levels; what falls below the last stays there */
       fmm_work *to = &c->level[work][l + step < FMM_MAX_LEVELS ? l + step : FMM_MAX_LEVELS - 1];
@@ -314,7 +337,7 @@ fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *c
     counts[i] = more->counts;
     if (more->step) {
       const part *less = &parts[k++];
-      extrapolate(&more->counts, &less->counts, more->step, (const size[]){more->size, less->size}, &counts[i]);
+      extrapolate(&more->counts, &less->counts, more->step, e->dimension, (const size[]){more->size, less->size}, &counts[i]);
     }
     counts[i].n_sources = e->origin.n[0], counts[i].n_targets = e->origin.n[!e->origin.same_points];
   }

@@ -17,9 +17,11 @@ typedef struct fmm_estimate fmm_estimate;
 /* From points: arguments as fmm_tree_build's; the arrays must stay as they are until fmm_estimate_destroy. */
 fmm_status fmm_estimate_create(fmm_estimate **estimate, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
                                int threads);
-/* The same of points whose bounds are known (points.h). */
+/* Whether it takes little longer to sort all rows, which a tree of root scale 1 then need not do, than those that are picked of so many. */
+int fmm_estimate_wants_sorted(int64_t n_sources, int64_t n_targets);
+/* The same of points whose bounds are known (points.h). sorted: NULL or of no sets, or the rows sorted, which must stay as they are too. */
 fmm_status fmm_estimate_create_within(fmm_estimate **estimate, const fmm_bounds *bounds, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
-                                      int threads);
+                                      const struct fmm_sorted_rows *sorted, int threads);
 /* From a name (generate.h): n points that are sources and targets. */
 fmm_status fmm_estimate_create_named(fmm_estimate **estimate, const char *distribution, int64_t n, int threads);
 /* Counts of n trees, counts[i] of the one with choice[i], at most FMM_ESTIMATES_AT_ONCE of them: beside one another by the threads of the estimate, which fills many of them better than

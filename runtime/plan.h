@@ -116,8 +116,9 @@ fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, const fmm_p
 void fmm_setup_destroy(fmm_setup **setup);
 /* recreate.c: another set-up for the plan's points, by the options and machine that it has now. */
 fmm_status fmm_setup_recreate(fmm_setup **setup, const fmm_plan *plan);
-/* choose_tree.c: leaf size and root scale, from the options, kept (*kept nonzero) or by the tuner on estimated counts. */
-fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, const fmm_point_rows *points, fmm_tree_options *choice, int *kept);
+/* choose_tree.c: leaf size and root scale, from the options, kept (*kept nonzero) or by the tuner on estimated counts. *sorted: zeros; the rows, where the tuner had them sorted, for the tree (points.h). */
+struct fmm_sorted_rows;
+fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, const fmm_point_rows *points, struct fmm_sorted_rows *sorted, fmm_tree_options *choice, int *kept);
 /* precision.c: the arithmetic that the options name, or what keeps the tolerance, of which the model chooses. cancels: whether results do (`cancelled`, choose_order.h). */
 void fmm_choose_precisions(const fmm_options *options, const fmm_pair_info *pair, int cancels, double steps, fmm_precision_sets *precisions);
 /* nested.c */

@@ -141,14 +141,21 @@ static fmm_status sort_items_of_words(sorting *s) {
   return FMM_OK;
 }
 
+static void take_words(sorting *s, fmm_sorted_words *given) {
+  s->words = given->word, s->row_bits = given->row_bits, s->dropped = given->dropped;
+  given->word = NULL;
+}
+
 /* serve: whether words do, in all sets. */
-static fmm_status sort_all(int n_sets, sorting *sets, int *serve) {
+static fmm_status sort_all(int n_sets, sorting *sets, fmm_sorted_rows *given, int *serve) {
   *serve = 1;
-  choose_bits(n_sets, sets);
-  for (int k = 0; k < n_sets; k++) {
-    FMM_TRY(sort_words(&sets[k]));
-    *serve &= words_serve(&sets[k]);
+  if (given) {
+    for (int k = 0; k < n_sets; k++) take_words(&sets[k], &given->set[k]);
+  } else {
+    choose_bits(n_sets, sets);
+    for (int k = 0; k < n_sets; k++) FMM_TRY(sort_words(&sets[k]));
   }
+  for (int k = 0; k < n_sets; k++) *serve &= words_serve(&sets[k]);
   return FMM_OK;
 }
 
@@ -341,7 +348,7 @@ static fmm_status sort_set(sorting *s, int words_serve_all, fmm_points *points, 
   return FMM_OK;
 }
 
-fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, int threads) {
+fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, fmm_sorted_rows *given, int threads) {
   sorting sets[2] = {{0}};
   fmm_points made[2] = {{0}};
   for (int k = 0; k < n_sets; k++) {
@@ -349,7 +356,7 @@ fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *key
     keys[k] = (fmm_sorted_words){NULL, 0, 0};
   }
   int serve;
-  fmm_status status = sort_all(n_sets, sets, &serve);
+  fmm_status status = sort_all(n_sets, sets, given, &serve);
   for (int k = 0; k < n_sets && status == FMM_OK; k++) status = sort_set(&sets[k], serve, &made[k], &keys[k]);
   for (int k = 0; k < n_sets; k++) {
     free_sorting(&sets[k]);
@@ -360,6 +367,38 @@ fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *key
     }
   }
   return status;
+}
+
+fmm_status fmm_rows_sort(fmm_sorted_rows *sorted, const fmm_bounds *bounds, int n_sets, const fmm_input_points *input, int threads) {
+  fmm_frame frame;
+  sorting sets[2] = {{0}};
+  fmm_status status = FMM_OK;
+  fmm_frame_place(&frame, bounds, 1);
+  for (int k = 0; k < n_sets; k++) sets[k] = (sorting){.frame = &frame, .rows = input[k].rows, .n = input[k].n, .threads = threads};
+  choose_bits(n_sets, sets);
+  *sorted = (fmm_sorted_rows){.n_sets = n_sets};
+  for (int k = 0; k < n_sets && status == FMM_OK; k++) {
+    status = sort_words(&sets[k]);
+    sorted->n[k] = sets[k].n, sorted->set[k] = (fmm_sorted_words){sets[k].words, sets[k].row_bits, sets[k].dropped};
+  }
+  if (status != FMM_OK) fmm_rows_free(sorted);
+  return status;
+}
+
+int fmm_rows_are_apart(const fmm_sorted_rows *sorted, int64_t few, int threads) {
+  int64_t together = 0;
+  for (int k = 0; k < sorted->n_sets; k++) {
+    const fmm_sorted_words w = sorted->set[k];
+    const int64_t last = sorted->n[k] - few;
+#pragma omp parallel for num_threads(threads) reduction(+ : together) if (last > FMM_PARALLEL_MINIMUM)
+    for (int64_t i = 0; i < last; i++) together += w.word[i] >> w.row_bits == w.word[i + few] >> w.row_bits;
+  }
+  return !together;
+}
+
+void fmm_rows_free(fmm_sorted_rows *sorted) {
+  for (int k = 0; k < 2; k++) FMM_FREE(&sorted->set[k].word);
+  *sorted = (fmm_sorted_rows){0};
 }
 
 void fmm_points_free(fmm_points *p) {

@@ -7,7 +7,7 @@
 #include "generate.h"
 #include "team_loop.h"
 
-enum { most_picked = 1 << 19, a_block = 1 << 12, per_box = 8 };
+enum { most_picked = 1 << 19, a_block = 1 << 12, per_box = 4 };
 
 /* What a set is picked from: m of n rows, one at random from each of m equal stretches. */
 typedef struct choice { const double *rows; int64_t n, m; } choice;
@@ -19,7 +19,7 @@ static int64_t row_of(const choice *c, uint64_t key, int64_t j) {
 }
 
 /* Points picked of a set as their keys, sorted, each with a random number below 1 of its own. */
-typedef struct picking { const choice *from; const fmm_frame *frame; uint64_t *key; float *rank; } picking;
+typedef struct picking { const choice *from; const fmm_frame *frame; uint64_t *key; } picking;
 
 static void make_keys_of_picks(void *context, int64_t begin, int64_t end) {
   enum { some = 256 };
@@ -34,31 +34,52 @@ static void make_keys_of_picks(void *context, int64_t begin, int64_t end) {
 }
 
 static void make_ranks(void *context, int64_t begin, int64_t end) {
-  const picking *p = context;
+  float *rank = context;
   const uint64_t draw = fmm_generate_key(2);
-  for (int64_t i = begin; i < end; i++) p->rank[i] = (float)fmm_generate_fraction(draw, i);
+  for (int64_t i = begin; i < end; i++) rank[i] = (float)fmm_generate_fraction(draw, i);
 }
 
-static fmm_status pick_and_sort(const choice *c, const fmm_frame *frame, int threads, uint64_t **key, float **rank) {
-  picking p = {.from = c, .frame = frame};
+/* Rows that are sorted, every so many-th; keys that have lost their lowest levels are taken for the middles of what is left. */
+typedef struct choosing { fmm_sorted_words from; int64_t n, m; uint64_t *key; } choosing;
+static void take_keys_of_words(void *context, int64_t begin, int64_t end) {
+  const choosing *c = context;
+  const uint64_t middle = c->from.dropped ? (uint64_t)7 << (c->from.dropped - 3) : 0;
+  const double each = (double)c->n / (double)c->m;
+  for (int64_t j = begin; j < end; j++) c->key[j] = (c->from.word[(int64_t)(((double)j + 0.5) * each)] >> c->from.row_bits << c->from.dropped) + middle;
+}
+
+static fmm_status make_all_ranks(int64_t m, int threads, float **rank) {
+  FMM_TRY(FMM_ALLOCATE(rank, m, "ranks of picked points"));
+  fmm_team_loop(m, FMM_PARALLEL_MINIMUM, make_ranks, *rank, threads);
+  return FMM_OK;
+}
+
+static fmm_status pick_sorted(const fmm_sorted_words *words, int64_t n, int64_t m, int threads, uint64_t **key, float **rank) {
+  FMM_TRY(FMM_ALLOCATE(key, m, "keys of picked points"));
+  fmm_team_loop(m, FMM_PARALLEL_MINIMUM, take_keys_of_words, &(choosing){*words, n, m, *key}, threads);
+  return make_all_ranks(m, threads, rank);
+}
+
+static fmm_status pick_and_sort(const choice *c, const fmm_bounds *bounds, int threads, uint64_t **key, float **rank) {
+  fmm_frame frame;
+  picking p = {.from = c, .frame = &frame};
   uint64_t *scratch = NULL;
   fmm_status status;
+  fmm_frame_place(&frame, bounds, 1);
   FMM_CHECK(FMM_ALLOCATE(key, c->m, "keys of picked points"));
   FMM_CHECK(FMM_ALLOCATE(&scratch, c->m, "scratch of the sort"));
   p.key = *key;
   fmm_team_loop(c->m, FMM_PARALLEL_MINIMUM, make_keys_of_picks, &p, threads);
   FMM_CHECK(fmm_sort_keys(*key, scratch, c->m, threads));
   FMM_FREE(&scratch); /* which serves again */
-  FMM_CHECK(FMM_ALLOCATE(rank, c->m, "ranks of picked points"));
-  p.rank = *rank;
-  fmm_team_loop(c->m, FMM_PARALLEL_MINIMUM, make_ranks, &p, threads);
+  FMM_CHECK(make_all_ranks(c->m, threads, rank));
 done:
   FMM_FREE(&scratch);
   return status;
 }
 
 /* A part of what was picked, those of low rank, in blocks: how many before each. Of these, if they are too many, evenly the middle one of each of equal parts. */
-typedef struct parting { const fmm_frame *frame; const uint64_t *key; const float *rank; int64_t n, of, *before; float part; double each; fmm_sample_set *sample; } parting; /* each: of so many one is taken */
+typedef struct parting { const uint64_t *key; const float *rank; int64_t n, of, *before; float part; double each; fmm_sample_set *sample; } parting; /* each: of so many one is taken */
 
 static int64_t block_end(const parting *p, int64_t b) { return (b + 1) * a_block < p->n ? (b + 1) * a_block : p->n; }
 
@@ -86,21 +107,19 @@ static int64_t middle_of(const parting *p, int64_t i) { return (int64_t)(((doubl
 static void take_blocks(void *context, int64_t begin, int64_t end) {
   const parting *p = context;
   int low[a_block];
-  uint64_t key[a_block];
   for (int64_t b = begin; b < end; b++) {
     const int64_t first = p->before[b], after = first + list_low(p, b, low);
-    int64_t i = (int64_t)((double)first / p->each), n = 0; /* near it */
+    int64_t i = (int64_t)((double)first / p->each); /* near it */
     while (i > 0 && middle_of(p, i - 1) >= first) i--;
     while (middle_of(p, i) < first) i++;
-    for (int64_t j = middle_of(p, i); i + n < p->sample->n && j < after; j = middle_of(p, i + ++n)) key[n] = p->key[b * a_block + low[j - first]];
-    fmm_rows_of_keys(p->sample->rows + 3 * i, p->frame, n, key);
+    for (int64_t j = middle_of(p, i); i < p->sample->n && j < after; j = middle_of(p, ++i)) p->sample->key[i] = p->key[b * a_block + low[j - first]];
   }
 }
 
-/* Some m of the n picked, in the middle of their finest cells. */
-static fmm_status take(fmm_sample_set *s, const fmm_frame *frame, const uint64_t *key, const float *rank, int64_t n, int64_t m, int threads) {
+/* Some m of the n picked. */
+static fmm_status take(fmm_sample_set *s, const uint64_t *key, const float *rank, int64_t n, int64_t m, int threads) {
   const int64_t blocks = (n + a_block - 1) / a_block;
-  parting p = {.frame = frame, .key = key, .rank = rank, .n = n, .part = m < n ? (float)((double)m / (double)n) : 2, .sample = s};
+  parting p = {.key = key, .rank = rank, .n = n, .part = m < n ? (float)((double)m / (double)n) : 2, .sample = s};
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE_ZERO(&p.before, blocks + 1, "blocks of picked points"));
   fmm_team_loop(blocks, 1, count_blocks, &p, threads);
@@ -108,7 +127,7 @@ static fmm_status take(fmm_sample_set *s, const fmm_frame *frame, const uint64_t
   p.of = p.before[blocks];
   s->n = p.of < FMM_SAMPLE_MOST ? p.of : FMM_SAMPLE_MOST;
   p.each = s->n ? (double)p.of / (double)s->n : 1;
-  FMM_CHECK(FMM_ALLOCATE(&s->rows, 3 * s->n, "sample of the points"));
+  FMM_CHECK(FMM_ALLOCATE(&s->key, s->n, "sample of the points"));
   if (s->n) fmm_team_loop(blocks, 1, take_blocks, &p, threads);
 done:
   FMM_FREE(&p.before);
@@ -126,22 +145,20 @@ static fmm_status take_all(fmm_sample_set *s, const choice *c, int threads) {
 }
 
 /* The first m of the named distribution. */
-static fmm_status take_named(fmm_sample_set *s, const fmm_origin *o, int64_t m) {
+static fmm_status take_named(fmm_sample *sample, const fmm_origin *o, int64_t m) {
+  fmm_sample_set *s = &sample->set[0];
   double *rows = NULL;
   uint64_t *key = NULL;
   float *rank = NULL;
-  fmm_bounds bounds;
-  fmm_frame frame;
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(&rows, 3 * m, "points of a distribution"));
   FMM_CHECK(fmm_generate_points(o->distribution, m, 1, rows, o->threads));
+  FMM_CHECK(fmm_bounds_of(&sample->bounds, m, rows, 0, NULL, o->threads));
   const choice c = {rows, m, m};
   if (m <= FMM_SAMPLE_MOST) FMM_CHECK(take_all(s, &c, o->threads));
   else {
-    FMM_CHECK(fmm_bounds_of(&bounds, m, rows, 0, NULL, o->threads));
-    fmm_frame_place(&frame, &bounds, 1);
-    FMM_CHECK(pick_and_sort(&c, &frame, o->threads, &key, &rank));
-    FMM_CHECK(take(s, &frame, key, rank, m, m, o->threads));
+    FMM_CHECK(pick_and_sort(&c, &sample->bounds, o->threads, &key, &rank));
+    FMM_CHECK(take(s, key, rank, m, m, o->threads));
   }
 done:
   FMM_FREE(&rank);
@@ -155,7 +172,8 @@ fmm_status fmm_sample_pick(fmm_sample_picks *picks, const fmm_origin *o) {
   for (int set = 0; set < 2 - o->same_points && !o->distribution; set++) {
     const choice c = {o->rows[set], o->n[set], o->n[set] < most_picked ? o->n[set] : most_picked};
     if (c.n <= FMM_SAMPLE_MOST) continue;
-    FMM_TRY(pick_and_sort(&c, &o->frame, o->threads, &picks->key[set], &picks->rank[set]));
+    if (o->sorted) FMM_TRY(pick_sorted(&o->sorted->set[set], c.n, c.m, o->threads, &picks->key[set], &picks->rank[set]));
+    else FMM_TRY(pick_and_sort(&c, &o->bounds, o->threads, &picks->key[set], &picks->rank[set]));
     picks->n[set] = c.m;
   }
   return FMM_OK;
@@ -168,35 +186,55 @@ void fmm_sample_picks_free(fmm_sample_picks *picks) {
   }
 }
 
-static fmm_status make_set(fmm_sample_set *s, const fmm_origin *o, int set, double divisor, const fmm_sample_picks *picks) {
+static fmm_status make_set(fmm_sample *sample, const fmm_origin *o, int set, double divisor, const fmm_sample_picks *picks) {
+  fmm_sample_set *s = &sample->set[set];
   s->n_points = llround((double)o->n[set] / divisor);
   const int64_t m = s->n_points < most_picked ? s->n_points : most_picked;
-  if (o->distribution) return take_named(s, o, m);
-  if (picks && picks->n[set]) return take(s, &o->frame, picks->key[set], picks->rank[set], picks->n[set], m, o->threads);
+  if (o->distribution) return take_named(sample, o, m);
+  if (picks && picks->n[set]) return take(s, picks->key[set], picks->rank[set], picks->n[set], m, o->threads);
   return take_all(s, &(choice){o->rows[set], o->n[set], m}, o->threads);
 }
 
 fmm_status fmm_sample_make(fmm_sample *sample, const fmm_origin *o, double divisor, const fmm_sample_picks *picks) {
-  *sample = (fmm_sample){0};
-  const fmm_sample_set *s = sample->set;
-  FMM_TRY(make_set(&sample->set[0], o, 0, divisor, picks));
-  if (!o->same_points) FMM_TRY(make_set(&sample->set[1], o, 1, divisor, picks));
-  return fmm_bounds_of(&sample->bounds, s[0].n, s[0].rows, s[1].n, s[1].rows, o->threads);
+  *sample = (fmm_sample){.bounds = o->bounds};
+  FMM_TRY(make_set(sample, o, 0, divisor, picks));
+  return o->same_points ? FMM_OK : make_set(sample, o, 1, divisor, picks);
 }
 
-typedef struct keying { const fmm_frame *frame; const double *rows; uint64_t *keys; } keying;
+/* from: of the set's keys, where it has those. */
+typedef struct keying { const fmm_frame *from, *frame; const fmm_sample_set *set; uint64_t *keys; } keying;
 
 static void make_keys(void *context, int64_t begin, int64_t end) {
+  enum { some = 256 };
   const keying *k = context;
-  fmm_keys_of_rows(k->keys + begin, k->frame, end - begin, k->rows + 3 * begin, NULL);
+  const fmm_sample_set *s = k->set;
+  double middle[3 * some];
+  if (s->rows) fmm_keys_of_rows(k->keys + begin, k->frame, end - begin, s->rows + 3 * begin, NULL);
+  else
+    for (int64_t b = begin; b < end; b += some) {
+      const int64_t n = end - b < some ? end - b : some;
+      fmm_rows_of_keys(middle, k->from, n, s->key + b);
+      fmm_keys_of_rows(k->keys + b, k->frame, n, middle, NULL);
+    }
 }
 
-static fmm_status sort_set(const fmm_sample_set *s, const fmm_frame *frame, uint64_t **keys, int threads) {
+static void copy_keys(void *context, int64_t begin, int64_t end) {
+  const keying *k = context;
+  memcpy(k->keys + begin, k->set->key + begin, (size_t)(end - begin) * sizeof *k->keys);
+}
+
+/* Keys of root scale 1 are sorted already. */
+static fmm_status sort_set(const fmm_sample_set *s, const fmm_frame *from, const fmm_frame *frame, uint64_t **keys, int threads) {
   uint64_t *scratch = NULL;
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(keys, s->n, "Morton keys"));
+  keying k = {from, frame, s, *keys};
+  if (s->key && from->side == frame->side) {
+    fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, copy_keys, &k, threads);
+    return FMM_OK;
+  }
   FMM_CHECK(FMM_ALLOCATE(&scratch, s->n, "scratch of the sort"));
-  fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, make_keys, &(keying){frame, s->rows, *keys}, threads);
+  fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, make_keys, &k, threads);
   FMM_CHECK(fmm_sort_keys(*keys, scratch, s->n, threads));
 done:
   FMM_FREE(&scratch);
@@ -205,10 +243,12 @@ done:
 
 fmm_status fmm_sample_sort(const fmm_sample *sample, const fmm_origin *o, double root_scale, fmm_sample_keys *keys) {
   const fmm_sample_set *s = sample->set;
+  fmm_frame from;
   *keys = (fmm_sample_keys){.keys = {NULL}};
   fmm_status status = FMM_OK;
+  fmm_frame_place(&from, &sample->bounds, 1);
   fmm_frame_place(&keys->frame, &sample->bounds, root_scale);
-  for (int k = 0; k < 2 - o->same_points && status == FMM_OK; k++) status = sort_set(&s[k], &keys->frame, &keys->keys[k], o->threads);
+  for (int k = 0; k < 2 - o->same_points && status == FMM_OK; k++) status = sort_set(&s[k], &from, &keys->frame, &keys->keys[k], o->threads);
   if (status != FMM_OK) fmm_sample_keys_free(keys);
   return status;
 }
@@ -218,15 +258,29 @@ void fmm_sample_keys_free(fmm_sample_keys *keys) {
 }
 
 void fmm_sample_free(fmm_sample *sample) {
-  for (int k = 0; k < 2; k++) FMM_FREE(&sample->set[k].rows);
+  for (int k = 0; k < 2; k++) {
+    FMM_FREE(&sample->set[k].rows);
+    FMM_FREE(&sample->set[k].key);
+  }
 }
 
-/* Entropy in bits of the points over the boxes of a level, and how many boxes there are. */
-static double entropy(int64_t n, const uint64_t *keys, int level, int64_t *n_boxes) {
+/* From which level on two keys are in different boxes; FMM_KEY_LEVEL + 1: none. */
+static int level_apart(uint64_t a, uint64_t b) { return a == b ? FMM_KEY_LEVEL + 1 : FMM_KEY_LEVEL - (63 - __builtin_clzll(a ^ b)) / 3; }
+
+/* The finest level whose boxes hold some points each on average. */
+static int finest_filled(int64_t n, const uint64_t *keys) {
+  int64_t begin_at[FMM_KEY_LEVEL + 2] = {0}, boxes = 1;
+  int level = 0;
+  for (int64_t i = 1; i < n; i++) begin_at[level_apart(keys[i - 1], keys[i])]++;
+  while (level < FMM_KEY_LEVEL && n >= per_box * (boxes + begin_at[level + 1])) boxes += begin_at[++level];
+  return level;
+}
+
+/* Entropy in bits of the points over the boxes of a level. */
+static double entropy(int64_t n, const uint64_t *keys, int level) {
   const int shift = 3 * (FMM_KEY_LEVEL - level);
   double sum = 0;
-  *n_boxes = 0;
-  for (int64_t i = 0, end; i < n; i = end, ++*n_boxes) {
+  for (int64_t i = 0, end; i < n; i = end) {
     for (end = i + 1; end < n && keys[end] >> shift == keys[i] >> shift;) end++;
     sum += (double)(end - i) * log2((double)(end - i));
   }
@@ -235,13 +289,9 @@ static double entropy(int64_t n, const uint64_t *keys, int level, int64_t *n_box
 
 int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys) {
   const int larger = sample->set[1].n > sample->set[0].n;
-  const fmm_sample_set *s = &sample->set[larger];
-  double before = 0, growth = 3;
-  for (int level = 1; level <= FMM_KEY_LEVEL && s->n; level++) {
-    int64_t n_boxes;
-    double bits = entropy(s->n, keys->keys[larger], level, &n_boxes);
-    if (s->n < per_box * n_boxes) break;
-    growth = bits - before, before = bits;
-  }
-  return growth > 2.5 ? 3 : growth > 1.5 ? 2 : 1;
+  const int64_t n = sample->set[larger].n;
+  const int level = n ? finest_filled(n, keys->keys[larger]) : 0;
+  if (!level) return 3;
+  const double growth = entropy(n, keys->keys[larger], level) - entropy(n, keys->keys[larger], level - 1);
+  return growth > 2.3 ? 3 : growth > 1.5 ? 2 : 1;
 }

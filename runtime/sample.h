@@ -3,7 +3,7 @@
  * Step k of a problem of N points stands for N / F^k of them, F = 2^dimension: a tree over it with the same leaf size is like the whole tree
  * with its k finest levels' worth of boxes taken away. Its points are picked at random, so that boxes scatter as those of the whole do; beyond
  * FMM_SAMPLE_MOST they are thinned to that many evenly in Morton order, each standing for `weight` points. Of many points some are picked and sorted once, and all samples
- * taken from these. */
+ * taken from these, in their order: as they are for trees of root scale 1, else with new keys. A sample's tree has the root of the whole one. */
 #ifndef FMM_SAMPLE_H
 #define FMM_SAMPLE_H
 #include "points.h"
@@ -14,12 +14,13 @@ enum { FMM_SAMPLE_MOST = 1 << 17 };
 typedef struct fmm_origin {
   const char *distribution;
   const double *rows[2]; /* sources, targets; unused with a distribution */
-  fmm_frame frame;       /* of all of them, root scale 1; the same */
+  fmm_bounds bounds;     /* of all of them; unused with a distribution */
+  const fmm_sorted_rows *sorted; /* of all of them, NULL: not known */
   int64_t n[2];
   int same_points, threads;
 } fmm_origin;
 
-/* Points of a set with more than FMM_SAMPLE_MOST, picked at random, as their sorted keys: the middles of their finest cells serve as well as themselves. A sample has those of low
+/* Points of a set with more than FMM_SAMPLE_MOST, picked at random (of sorted rows evenly in their order), as their sorted keys: the middles of their finest cells serve as well as themselves. A sample has those of low
  * rank, so that smaller ones are of the points of larger ones. */
 typedef struct fmm_sample_picks {
   int64_t n[2];    /* of sources, targets; 0: all serve as they are */
@@ -28,13 +29,14 @@ typedef struct fmm_sample_picks {
 } fmm_sample_picks;
 
 typedef struct fmm_sample_set {
-  int64_t n, n_points; /* rows kept, points they stand for */
-  double *rows;        /* n x 3 */
+  int64_t n, n_points; /* points kept, points they stand for */
+  double *rows;        /* n x 3; or NULL and */
+  uint64_t *key;       /* sorted keys of root scale 1, where they are of picked points */
 } fmm_sample_set;
 
 typedef struct fmm_sample {
   fmm_sample_set set[2]; /* sources, targets; the second empty when they are the same */
-  fmm_bounds bounds;     /* of its own rows */
+  fmm_bounds bounds;     /* of what roots hold: all points; of a distribution by name, its own */
 } fmm_sample;
 
 /* A sample as a root scale sorts it. */

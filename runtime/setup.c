@@ -9,6 +9,7 @@
 #include "kernels/simd.h"
 #include "options.h"
 #include "plan.h"
+#include "points.h"
 #include "team_array.h"
 
 /* A factor that double precision holds in full; 0 only where the caller asked for that. */
@@ -224,13 +225,21 @@ static void end_part(fmm_setup *s, fmm_setup_part part, double *begin) {
   *begin = now;
 }
 
+static fmm_status plant(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *p, int order, fmm_sorted_rows *sorted, double *t) {
+  fmm_tree_options choice;
+  FMM_TRY(fmm_choose_tree(plan, order, &s->precisions, p, sorted, &choice, &s->kept_choice));
+  end_part(s, FMM_PART_CHOICE, t);
+  FMM_TRY(fmm_tree_build_within(&s->tree, &p->bounds, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, sorted, &choice, plan->threads));
+  end_part(s, FMM_PART_TREE, t);
+  return FMM_OK;
+}
+
 /* Tree and lists as they are best at this order. */
 static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *p, int order, double *t) {
-  fmm_tree_options choice;
-  FMM_TRY(fmm_choose_tree(plan, order, &s->precisions, p, &choice, &s->kept_choice));
-  end_part(s, FMM_PART_CHOICE, t);
-  FMM_TRY(fmm_tree_build_within(&s->tree, &p->bounds, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, &choice, plan->threads));
-  end_part(s, FMM_PART_TREE, t);
+  fmm_sorted_rows sorted = {0};
+  const fmm_status planted = plant(s, plan, p, order, &sorted, t);
+  fmm_rows_free(&sorted);
+  FMM_TRY(planted);
   FMM_TRY(fmm_lists_build(&s->lists, &s->tree, fmm_surface_size(order), FMM_LISTS_TO_SUM, plan->threads));
   end_part(s, FMM_PART_LISTS, t);
   s->far_field = s->lists.v.n_rows || s->lists.w.n_rows || s->lists.x.n_rows;

@@ -4,7 +4,7 @@
 #include "points.h"
 #include "refine.h"
 
-typedef struct sets { const fmm_bounds *bounds; int64_t n_sources, n_targets; const double *sources, *normals, *targets; } sets;
+typedef struct sets { const fmm_bounds *bounds; int64_t n_sources, n_targets; const double *sources, *normals, *targets; fmm_sorted_rows *sorted; } sets;
 
 static fmm_status sort_sets(fmm_tree *t, const sets *s, fmm_sorted_words keys[2], int threads) {
   fmm_frame frame;
@@ -13,7 +13,9 @@ static fmm_status sort_sets(fmm_tree *t, const sets *s, fmm_sorted_words keys[2]
   for (int a = 0; a < 3; a++) t->shift[a] = frame.shift[a], t->root_lo[a] = frame.lo[a];
   const fmm_input_points input[2] = {{s->n_sources, s->sources, s->normals}, {s->n_targets, s->targets, NULL}};
   fmm_points points[2] = {{0}};
-  FMM_TRY(fmm_points_sort(2 - t->same_points, points, keys, &frame, input, t->leaf_size, threads));
+  fmm_sorted_rows *given = s->sorted && s->sorted->n_sets && t->root_scale == 1 ? s->sorted : NULL;
+  if (s->sorted && !given) fmm_rows_free(s->sorted); /* which serves again */
+  FMM_TRY(fmm_points_sort(2 - t->same_points, points, keys, &frame, input, t->leaf_size, given, threads));
   t->sources = points[0], t->targets = points[!t->same_points];
   return FMM_OK;
 }
@@ -32,13 +34,13 @@ fmm_status fmm_tree_build(fmm_tree *tree, int64_t n_sources, const double *sourc
   fmm_bounds bounds;
   FMM_TRY(check_options(options, n_sources, n_targets, threads));
   FMM_TRY(fmm_bounds_of(&bounds, n_sources, sources, n_targets, targets, threads));
-  return fmm_tree_build_within(tree, &bounds, n_sources, sources, normals, n_targets, targets, options, threads);
+  return fmm_tree_build_within(tree, &bounds, n_sources, sources, normals, n_targets, targets, NULL, options, threads);
 }
 
 fmm_status fmm_tree_build_within(fmm_tree *tree, const fmm_bounds *bounds, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
-                                 const double *targets, const fmm_tree_options *options, int threads) {
+                                 const double *targets, fmm_sorted_rows *sorted, const fmm_tree_options *options, int threads) {
   FMM_TRY(check_options(options, n_sources, n_targets, threads));
-  const sets s = {bounds, n_sources, n_targets, sources, normals, targets};
+  const sets s = {bounds, n_sources, n_targets, sources, normals, targets, sorted};
   const int64_t most[2] = {options->leaf_size, options->leaf_size};
   fmm_tree made = {.leaf_size = options->leaf_size, .root_scale = options->root_scale, .same_points = !targets};
   fmm_sorted_words keys[2] = {{NULL, 0, 0}, {NULL, 0, 0}};

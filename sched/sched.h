@@ -62,7 +62,7 @@ int fmm_schedule_evaluate_all(const fmm_cost_table *costs, const fmm_precision_s
  * of up to FMM_ESTIMATES_AT_ONCE (runtime/estimate.h) trees at once where the next ones are known. */
 typedef fmm_status fmm_count_estimate(void *context, int n, const fmm_tree_options *choice, fmm_counts *counts);
 typedef struct fmm_tuned { int leaf_size; double root_scale; fmm_assignment assignment; fmm_makespan makespan; int n_estimates; } fmm_tuned;
-/* What a search may take: seconds of one estimate (0: nothing, all that gains is tried), and how many evaluations the tree is for (0: nobody knows; then ten, or three seconds of them where that is
+/* What a search may take: seconds of one estimate (0: nothing, all that gains is tried), and how many evaluations the tree is for (0: nobody knows; then ten, or 1.5 seconds of them where that is
  * more). */
 typedef struct fmm_tune_effort { double estimate_s, executions; } fmm_tune_effort;
 /* leaf_size or root_scale nonzero: kept. effort: NULL as one of zeros. dimension: of what the points fill, 1, 2 or 3. At most FMM_MAX_ESTIMATES estimates, never twice of the same pair. The tree of one leaf

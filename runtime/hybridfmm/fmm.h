@@ -91,7 +91,7 @@ typedef struct fmm_options {
   int densities_spread;           /* nonzero: what the caller knows of the densities: in every column (sum |s|)^2 / sum |s|^2 is at least a tenth of the sources. Gradients then have the V list in single precision at lower tolerances;
                                    * without it they have it in double, as those at many points without density among few with it need (0) */
   double executions;              /* how many evaluations the points of a set_points are for, 0 .. 1e12: the fewer, the less time is spent on choosing their leaf size and root scale. Those that move on keep the choice,
-                                   * so count their steps (0: unknown; ten, or three seconds of them if that is more) */
+                                   * so count their steps (0: unknown; ten, or a second and a half of them if that is more) */
 } fmm_options;
 
 typedef struct fmm_plan fmm_plan;

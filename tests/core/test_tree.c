@@ -7,6 +7,7 @@
 
 #include "kernels/simd.h"
 #include "runtime/points.h"
+#include "same_trees.h"
 
 static uint64_t state_of_random = 1;
 static double random_unit(void) { /* SplitMix64 */
@@ -383,11 +384,6 @@ static void first_row_that_is_not_finite_is_named(void **state) {
   free(s), free(targets);
 }
 
-static int same_points(const fmm_points *a, const fmm_points *b) {
-  return a->n == b->n && !memcmp(a->x, b->x, (size_t)a->n * 8) && !memcmp(a->z, b->z, (size_t)a->n * 8) && !a->first == !b->first &&
-         !memcmp(a->input_row, b->input_row, (size_t)a->n_input * 8) && (!a->first || !memcmp(a->first, b->first, (size_t)(a->n + 1) * 8));
-}
-
 static double *mixed_rows(int64_t n) { /* uniform, a cluster below the finest cell, coincident ones */
   double *rows = random_rows(n, 0, 1);
   for (int64_t i = 0; i < 3 * n; i++)
@@ -404,13 +400,7 @@ static void every_number_of_threads_builds_the_same_tree(void **state) {
   assert_ok(fmm_tree_build(&one, n, rows, NULL, n, targets, &options, 1));
   for (int threads = 2; threads <= 7; threads = threads * 2 - 1) {
     assert_ok(fmm_tree_build(&more, n, rows, NULL, n, targets, &options, threads));
-    assert_true(same_points(&one.sources, &more.sources) && same_points(&one.targets, &more.targets));
-    assert_true(one.n_boxes == more.n_boxes && one.n_leaves == more.n_leaves && one.n_clusters == more.n_clusters);
-    assert_memory_equal(one.key, more.key, (size_t)one.n_boxes * 8);
-    assert_memory_equal(one.source_end, more.source_end, (size_t)one.n_boxes * 8);
-    assert_memory_equal(one.target_end, more.target_end, (size_t)one.n_boxes * 8);
-    assert_memory_equal(one.cluster, more.cluster, (size_t)one.n_boxes * 4);
-    assert_memory_equal(one.leaf, more.leaf, (size_t)one.n_leaves * 4);
+    check_same_trees(&one, &more);
     fmm_tree_free(&more);
   }
   fmm_tree_free(&one);

@@ -1,0 +1,77 @@
+/* Rows sorted before there is a tree: trees made of them are those made without, of one set and of two, whether words serve or not, and no memory is lost. */
+#include "test.h"
+
+#include <stdlib.h>
+
+#include "runtime/generate.h"
+#include "runtime/points.h"
+#include "same_trees.h"
+
+enum { N = 60000, M = 70000, LEAF = 20 };
+
+/* mixed: a quarter of them closer than a finest cell, a quarter at one place. */
+static double *rows_of(int64_t n, int seed, int mixed) {
+  double *rows = malloc((size_t)n * 24);
+  assert_ok(fmm_generate_points("uniform", n, (uint64_t)seed, rows, 2));
+  for (int64_t i = 0; mixed && i < 3 * n; i++)
+    if (i / 3 % 4 == 0) rows[i] = 0.1 + 1e-9 * rows[i];
+    else if (i / 3 % 4 == 1) rows[i] = 0.3;
+  return rows;
+}
+
+typedef struct points { int64_t n, m; const double *sources, *targets; } points;
+
+static void compare(const points *p, double root_scale, int apart) {
+  const fmm_input_points input[2] = {{p->n, p->sources, NULL}, {p->m, p->targets, NULL}};
+  const fmm_tree_options options = {LEAF, root_scale};
+  fmm_sorted_rows sorted;
+  fmm_bounds bounds;
+  fmm_tree one, more;
+  assert_ok(fmm_tree_build(&one, p->n, p->sources, NULL, p->m, p->targets, &options, 2));
+  assert_ok(fmm_bounds_of(&bounds, p->n, p->sources, p->m, p->targets, 2));
+  assert_ok(fmm_rows_sort(&sorted, &bounds, p->targets ? 2 : 1, input, 3));
+  assert_int_equal(fmm_rows_are_apart(&sorted, LEAF, 2), apart);
+  assert_ok(fmm_tree_build_within(&more, &bounds, p->n, p->sources, NULL, p->m, p->targets, &sorted, &options, 2));
+  assert_true(!sorted.set[0].word && !sorted.set[1].word);
+  check_same_trees(&one, &more);
+  fmm_rows_free(&sorted), fmm_tree_free(&one), fmm_tree_free(&more);
+}
+
+/* What was sorted is used up, whatever the root scale. */
+static void rows_sorted_before_make_the_same_tree(void **state) {
+  double *even = rows_of(N, 1, 0), *mixed = rows_of(N, 2, 1), *other = rows_of(M, 3, 1);
+  const points all[] = {{N, 0, even, NULL}, {N, 0, mixed, NULL}, {N, M, even, other}, {N, M, mixed, other}, {N, 0, even, even}, {0, M, even, other}};
+  const size_t before = fmm_memory_now();
+  for (int i = 0; i < 6; i++)
+    for (double root_scale = 1; root_scale < 1.5; root_scale += 0.3) compare(&all[i], root_scale, i == 0 || i == 4);
+  assert_int_equal(fmm_memory_now(), before);
+  free(even), free(mixed), free(other);
+}
+
+static void memory_that_fails_with_rows_sorted_before_leaks_nothing(void **state) {
+  double *rows = rows_of(N, 1, 1), *targets = rows_of(N, 2, 0);
+  const fmm_input_points input[2] = {{N, rows, NULL}, {N, targets, NULL}};
+  const size_t before = fmm_memory_now();
+  int failures = 0;
+  fmm_bounds bounds;
+  assert_ok(fmm_bounds_of(&bounds, N, rows, N, targets, 2));
+  for (fmm_status status = FMM_ERR_MEMORY; status != FMM_OK; failures++) {
+    fmm_sorted_rows sorted = {0};
+    fmm_tree t;
+    fmm_memory_fail_at(failures + 1);
+    status = fmm_rows_sort(&sorted, &bounds, 2, input, 2);
+    if (status == FMM_OK) status = fmm_tree_build_within(&t, &bounds, N, rows, NULL, N, targets, &sorted, &(fmm_tree_options){LEAF, 1}, 2);
+    fmm_memory_fail_at(0);
+    fmm_rows_free(&sorted);
+    if (status == FMM_OK) fmm_tree_free(&t);
+    else assert_int_equal(status, FMM_ERR_MEMORY);
+    assert_int_equal(fmm_memory_now(), before);
+  }
+  assert_true(failures > 40);
+  free(rows), free(targets);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_sorted_before_make_the_same_tree), cmocka_unit_test(memory_that_fails_with_rows_sorted_before_leaks_nothing)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
