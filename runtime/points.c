@@ -1,11 +1,12 @@
 /* Sorting and merging of points, of one set or of two that share their boxes. In the usual case: keys (keys.c), one radix sort, one gather into planes. What is sorted are the keys' highest bits with row numbers below them in one word,
- * which is half of the bytes to move, where no box will be split below the cells that these bits tell, in neither of two sets; else whole keys beside row numbers, made in the order of words, of which those in one cell are left to sort.
+ * which is half of the bytes to move. Where boxes will be split below the cells that these bits tell, whole keys are made in those (deep_cells.c), or, if they hold much of the points, of all beside row numbers in the order of words, of which those in one cell are left to sort.
  * Only where a finest cell is overfull are its rows sorted further, by the bits of x, then y, then z (then the normal): equal ones are
  * coincident. That is again a radix sort, so coincidence of any part of the points costs linear time. */
 #include "points.h"
 
 #include <string.h>
 
+#include "deep_cells.h"
 #include "past_caches.h"
 #include "team_loop.h"
 
@@ -25,6 +26,8 @@ typedef struct sorting {
   int threads;
   uint64_t *words;   /* a key's highest bits above its row; NULL where there are items */
   int row_bits, dropped; /* bits of a key that words have no room for */
+  int is_deep;       /* whole keys of these are all that words lack */
+  fmm_deep_cells deep;
   fmm_sort_item *items, *scratch;
   uint8_t *head;     /* NULL unless a cell is overfull: 1 where a unique point begins */
   int64_t *run;      /* begin, end of the overfull cells */
@@ -146,6 +149,36 @@ static void take_words(sorting *s, fmm_sorted_words *given) {
   given->word = NULL;
 }
 
+static fmm_sorted_words words_of(const sorting *s) { return (fmm_sorted_words){s->words, s->row_bits, s->dropped}; }
+
+/* Whole keys in these cells, where they hold a part of the points and none of their finest ones is overfull. */
+static fmm_status deepen(sorting *s, const fmm_cell_list *cells) {
+  enum { part = 4 };
+  const fmm_sorted_words words = words_of(s);
+  FMM_TRY(fmm_deep_cells_place(&s->deep, cells, &words, s->n));
+  if (s->deep.n_points > s->n / part) return FMM_OK;
+  FMM_TRY(fmm_deep_cells_sort(&s->deep, &words, s->frame, s->rows, s->threads));
+  s->is_deep = !fmm_deep_cells_are_overfull(&s->deep, s->most_in_cell);
+  return FMM_OK;
+}
+
+static fmm_status deepen_all(int n_sets, sorting *sets) {
+  fmm_cell_list cells = {0}, other = {0};
+  fmm_sorted_words words = words_of(&sets[0]);
+  fmm_status status;
+  FMM_CHECK(fmm_deep_cells_find(&cells, &words, sets[0].n, sets[0].most_in_cell));
+  if (n_sets > 1) {
+    words = words_of(&sets[1]);
+    FMM_CHECK(fmm_deep_cells_find(&other, &words, sets[1].n, sets[1].most_in_cell));
+    FMM_CHECK(fmm_deep_cells_join(&cells, &other));
+  }
+  for (int k = 0; k < n_sets; k++) FMM_CHECK(deepen(&sets[k], &cells));
+done:
+  FMM_FREE(&cells.cell);
+  FMM_FREE(&other.cell);
+  return status;
+}
+
 /* serve: whether words do, in all sets. */
 static fmm_status sort_all(int n_sets, sorting *sets, fmm_sorted_rows *given, int *serve) {
   *serve = 1;
@@ -156,7 +189,7 @@ static fmm_status sort_all(int n_sets, sorting *sets, fmm_sorted_rows *given, in
     for (int k = 0; k < n_sets; k++) FMM_TRY(sort_words(&sets[k]));
   }
   for (int k = 0; k < n_sets; k++) *serve &= words_serve(&sets[k]);
-  return FMM_OK;
+  return *serve ? FMM_OK : deepen_all(n_sets, sets);
 }
 
 static void free_sorting(sorting *s) {
@@ -165,6 +198,7 @@ static void free_sorting(sorting *s) {
   FMM_FREE(&s->scratch);
   FMM_FREE(&s->head);
   FMM_FREE(&s->run);
+  fmm_deep_cells_free(&s->deep);
 }
 
 /* Overfull cells of the sorted items; none is the usual case and costs one parallel scan. */
@@ -212,7 +246,7 @@ static fmm_status group_run(sorting *s, int64_t begin, int64_t end, int threads)
 
 static fmm_status group_coincident(sorting *s) {
   enum { team_run = 1 << 15 };
-  if (s->words) return FMM_OK; /* no cell is overfull */
+  if (s->words) return FMM_OK; /* no finest cell is overfull */
   FMM_TRY(find_runs(s));
   if (!s->n_runs) return FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&s->head, s->n, "heads of unique points"));
@@ -329,8 +363,9 @@ static void copy_keys(void *context, int64_t begin, int64_t end) {
 /* The words themselves, else the items' keys. */
 static fmm_status take_keys(sorting *s, const fmm_points *p, fmm_sorted_words *keys) {
   if (s->words) {
-    *keys = (fmm_sorted_words){s->words, s->row_bits, s->dropped};
+    *keys = words_of(s);
     s->words = NULL;
+    if (s->is_deep) fmm_deep_cells_widen(&s->deep, keys, s->n, s->threads);
     return FMM_OK;
   }
   FMM_TRY(FMM_ALLOCATE(&keys->word, p->n, "Morton keys"));
@@ -339,7 +374,7 @@ static fmm_status take_keys(sorting *s, const fmm_points *p, fmm_sorted_words *k
 }
 
 static fmm_status sort_set(sorting *s, int words_serve_all, fmm_points *points, fmm_sorted_words *keys) {
-  if (!words_serve_all) FMM_TRY(sort_items_of_words(s));
+  if (!words_serve_all && !s->is_deep) FMM_TRY(sort_items_of_words(s));
   FMM_TRY(group_coincident(s));
   FMM_TRY(mark_unique(s, points));
   FMM_TRY(fill_planes(s, points));

@@ -9,13 +9,16 @@
 
 enum { N = 60000, M = 70000, LEAF = 20 };
 
-/* mixed: a quarter of them closer than a finest cell, a quarter at one place. */
-static double *rows_of(int64_t n, int seed, int mixed) {
+/* MIXED: a quarter of them closer than a finest cell, a quarter at one place. GROUPED: one in nine in 30 groups that boxes split further than words tell, but no further than there are boxes. */
+enum { EVEN, MIXED, GROUPED };
+static double *rows_of(int64_t n, int seed, int kind) {
   double *rows = malloc((size_t)n * 24);
   assert_ok(fmm_generate_points("uniform", n, (uint64_t)seed, rows, 2));
-  for (int64_t i = 0; mixed && i < 3 * n; i++)
+  for (int64_t i = 0; kind == MIXED && i < 3 * n; i++)
     if (i / 3 % 4 == 0) rows[i] = 0.1 + 1e-9 * rows[i];
     else if (i / 3 % 4 == 1) rows[i] = 0.3;
+  for (int64_t i = 0; kind == GROUPED && i < n; i += 9)
+    for (int a = 0; a < 3; a++) rows[3 * i + a] = 0.03 * (double)(i % 30 + a) + 3e-5 * rows[3 * i + a];
   return rows;
 }
 
@@ -39,17 +42,18 @@ static void compare(const points *p, double root_scale, int apart) {
 
 /* What was sorted is used up, whatever the root scale. */
 static void rows_sorted_before_make_the_same_tree(void **state) {
-  double *even = rows_of(N, 1, 0), *mixed = rows_of(N, 2, 1), *other = rows_of(M, 3, 1);
-  const points all[] = {{N, 0, even, NULL}, {N, 0, mixed, NULL}, {N, M, even, other}, {N, M, mixed, other}, {N, 0, even, even}, {0, M, even, other}};
+  double *even = rows_of(N, 1, EVEN), *mixed = rows_of(N, 2, MIXED), *other = rows_of(M, 3, MIXED), *grouped = rows_of(M, 4, GROUPED);
+  const points all[] = {{N, 0, even, NULL}, {N, 0, mixed, NULL}, {N, M, even, other}, {N, M, mixed, other}, {0, M, even, other}, {M, 0, grouped, NULL}, {N, M, even, grouped}, {M, N, grouped, mixed}};
   const size_t before = fmm_memory_now();
-  for (int i = 0; i < 6; i++)
-    for (double root_scale = 1; root_scale < 1.5; root_scale += 0.3) compare(&all[i], root_scale, i == 0 || i == 4);
+  for (int i = 0; i < 8; i++)
+    for (double root_scale = 1; root_scale < 1.5; root_scale += 0.3) compare(&all[i], root_scale, i == 0);
   assert_int_equal(fmm_memory_now(), before);
-  free(even), free(mixed), free(other);
+  free(even), free(mixed), free(other), free(grouped);
 }
 
-static void memory_that_fails_with_rows_sorted_before_leaks_nothing(void **state) {
-  double *rows = rows_of(N, 1, 1), *targets = rows_of(N, 2, 0);
+/* Deep cells in one set, which the other has too. */
+static void check_failures(int kind) {
+  double *rows = rows_of(N, 1, kind), *targets = rows_of(N, 2, EVEN);
   const fmm_input_points input[2] = {{N, rows, NULL}, {N, targets, NULL}};
   const size_t before = fmm_memory_now();
   int failures = 0;
@@ -69,6 +73,11 @@ static void memory_that_fails_with_rows_sorted_before_leaks_nothing(void **state
   }
   assert_true(failures > 40);
   free(rows), free(targets);
+}
+
+static void memory_that_fails_with_rows_sorted_before_leaks_nothing(void **state) {
+  check_failures(MIXED);
+  check_failures(GROUPED);
 }
 
 int main(void) {

@@ -204,9 +204,9 @@ static void groups_in_a_cell_are_split_in_one_set_and_in_two(void **state) {
   assert_true(deepest > 18); /* than the cells: 13 bits of 64 are rows' */
 }
 
-/* Most points in one cell of those bits, more than one thread sorts by itself, in one set and beside another. */
-static void most_points_in_one_cell_are_split(void **state) {
-  enum { N = 90000, M = 2000, GROUP = 70000 };
+/* More points in one cell of those bits than one thread sorts by itself, most of all or a part, in one set and beside another. */
+static void check_group(int64_t N, int64_t GROUP) {
+  enum { M = 2000 };
   fmm_tree t;
   double *rows = random_rows(N, 0.5, 1), *others = random_rows(M, 0.5, 1);
   for (int64_t i = 0; i < 3 * GROUP; i++) rows[3 * 500 + i] = 0.7 + 1e-6 * random_unit();
@@ -219,6 +219,11 @@ static void most_points_in_one_cell_are_split(void **state) {
   build_and_check(M, others, N, rows, 40, &t);
   fmm_tree_free(&t);
   free(rows), free(others);
+}
+
+static void many_points_in_one_cell_are_split(void **state) {
+  check_group(90000, 70000);
+  check_group(170000, 40000);
 }
 
 static void collinear_and_coplanar_points_are_right(void **state) {
@@ -432,7 +437,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(middles_of_cells_have_their_keys), cmocka_unit_test(outermost_cells_have_finite_middles), cmocka_unit_test(trees_of_no_and_few_points_are_right),
       cmocka_unit_test(trees_of_random_points_are_right),
-      cmocka_unit_test(groups_in_a_cell_are_split_in_one_set_and_in_two), cmocka_unit_test(most_points_in_one_cell_are_split), cmocka_unit_test(collinear_and_coplanar_points_are_right),
+      cmocka_unit_test(groups_in_a_cell_are_split_in_one_set_and_in_two), cmocka_unit_test(many_points_in_one_cell_are_split), cmocka_unit_test(collinear_and_coplanar_points_are_right),
       cmocka_unit_test(sheets_lie_within_their_boxes), cmocka_unit_test(sources_and_targets_apart_share_one_tree),
       cmocka_unit_test(coincident_points_are_merged_where_a_finest_cell_is_overfull),
       cmocka_unit_test(points_below_the_finest_cell_make_clusters_that_a_nested_tree_resolves),

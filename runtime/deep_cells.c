@@ -1,0 +1,142 @@
+/* Whole keys in cells that are split below what words tell (deep_cells.h). */
+#include "deep_cells.h"
+
+#include <string.h>
+
+#include "team_loop.h"
+
+static uint64_t cell_of(const fmm_sorted_words *w, int64_t i) { return w->word[i] >> w->row_bits; }
+
+/* First word of this cell or a later one; behind the last cell that there can be comes none. */
+static int64_t first_of(const fmm_sorted_words *w, int64_t n, uint64_t cell) {
+  const int too_large = cell > UINT64_MAX >> w->row_bits;
+  return too_large ? n : fmm_keys_lower_bound(w->word, 0, n, cell << w->row_bits);
+}
+
+/* Each run of more than `most` words has one whose number is a multiple of it; seen at the first of these. Returns how many there are; cell may be NULL. */
+static int64_t list_runs(const fmm_sorted_words *w, int64_t n, int64_t most, uint64_t *cell) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < n; i += most) {
+    int64_t begin = i, end = i + 1;
+    if (i >= most && cell_of(w, i - most) == cell_of(w, i)) continue;
+    while (begin > 0 && cell_of(w, begin - 1) == cell_of(w, i)) begin--;
+    while (end < n && end - begin <= most && cell_of(w, end) == cell_of(w, i)) end++;
+    if (end - begin <= most) continue;
+    if (cell) cell[found] = cell_of(w, i);
+    found++;
+  }
+  return found;
+}
+
+fmm_status fmm_deep_cells_find(fmm_cell_list *list, const fmm_sorted_words *words, int64_t n, int64_t most) {
+  *list = (fmm_cell_list){list_runs(words, n, most, NULL), NULL};
+  FMM_TRY(FMM_ALLOCATE(&list->cell, list->n, "cells to split"));
+  list_runs(words, n, most, list->cell);
+  return FMM_OK;
+}
+
+fmm_status fmm_deep_cells_join(fmm_cell_list *list, const fmm_cell_list *other) {
+  uint64_t *both = NULL;
+  int64_t n = 0;
+  FMM_TRY(FMM_ALLOCATE(&both, list->n + other->n, "cells to split"));
+  for (int64_t i = 0, k = 0; i < list->n || k < other->n; n++) {
+    const uint64_t a = i < list->n ? list->cell[i] : UINT64_MAX, b = k < other->n ? other->cell[k] : UINT64_MAX;
+    both[n] = a < b ? a : b;
+    i += a <= b, k += b <= a;
+  }
+  FMM_FREE(&list->cell);
+  *list = (fmm_cell_list){n, both};
+  return FMM_OK;
+}
+
+fmm_status fmm_deep_cells_place(fmm_deep_cells *deep, const fmm_cell_list *list, const fmm_sorted_words *words, int64_t n) {
+  fmm_status status;
+  *deep = (fmm_deep_cells){.n = list->n};
+  FMM_CHECK(FMM_ALLOCATE(&deep->begin, list->n, "cells to split"));
+  FMM_CHECK(FMM_ALLOCATE(&deep->end, list->n, "cells to split"));
+  FMM_CHECK(FMM_ALLOCATE(&deep->first, list->n + 1, "cells to split"));
+  for (int64_t k = 0; k < list->n; k++) {
+    deep->begin[k] = first_of(words, n, list->cell[k]), deep->end[k] = first_of(words, n, list->cell[k] + 1);
+    deep->first[k] = deep->n_points, deep->n_points += deep->end[k] - deep->begin[k];
+  }
+  deep->first[list->n] = deep->n_points;
+done:
+  if (status != FMM_OK) fmm_deep_cells_free(deep);
+  return status;
+}
+
+enum { some = 256, team_cell = 1 << 15 /* as many are worth a team */ };
+
+typedef struct filling { fmm_deep_cells *deep; const fmm_sorted_words *words; const fmm_frame *frame; const double *rows; fmm_sort_item *scratch; } filling;
+
+static void fill_cell(const filling *f, int64_t k) {
+  const uint64_t row_mask = ((uint64_t)1 << f->words->row_bits) - 1;
+  fmm_sort_item *to = f->deep->items + f->deep->first[k];
+  uint64_t key[some], row[some];
+  for (int64_t b = f->deep->begin[k]; b < f->deep->end[k]; b += some) {
+    const int64_t n = f->deep->end[k] - b < some ? f->deep->end[k] - b : some;
+    for (int64_t i = 0; i < n; i++) row[i] = f->words->word[b + i] & row_mask;
+    fmm_keys_of_rows(key, f->frame, n, f->rows, row);
+    for (int64_t i = 0; i < n; i++) *to++ = (fmm_sort_item){key[i], row[i]};
+  }
+}
+
+static void put_rows_back(const filling *f, int64_t k) {
+  const fmm_sort_item *from = f->deep->items + f->deep->first[k];
+  uint64_t *word = f->words->word;
+  for (int64_t i = f->deep->begin[k]; i < f->deep->end[k]; i++) word[i] = word[i] >> f->words->row_bits << f->words->row_bits | from++->row;
+}
+
+static int64_t points_in(const fmm_deep_cells *deep, int64_t k) { return deep->end[k] - deep->begin[k]; }
+
+static void sort_small_cells(void *context, int64_t begin, int64_t end) {
+  const filling *f = context;
+  for (int64_t k = begin; k < end; k++) {
+    fill_cell(f, k);
+    if (points_in(f->deep, k) >= team_cell) continue;
+    fmm_sort_items_serial(f->deep->items + f->deep->first[k], f->scratch + f->deep->first[k], points_in(f->deep, k));
+    put_rows_back(f, k);
+  }
+}
+
+fmm_status fmm_deep_cells_sort(fmm_deep_cells *deep, const fmm_sorted_words *words, const fmm_frame *frame, const double *rows, int threads) {
+  filling f = {deep, words, frame, rows, NULL};
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&deep->items, deep->n_points, "keys of cells to split"));
+  FMM_CHECK(FMM_ALLOCATE(&f.scratch, deep->n_points, "scratch of the sort"));
+  fmm_team_loop_uneven(deep->n, 1, sort_small_cells, &f, threads);
+  for (int64_t k = 0; k < deep->n; k++) {
+    if (points_in(deep, k) < team_cell) continue;
+    FMM_CHECK(fmm_sort_items(deep->items + deep->first[k], f.scratch + deep->first[k], points_in(deep, k), threads));
+    put_rows_back(&f, k);
+  }
+done:
+  FMM_FREE(&f.scratch);
+  return status;
+}
+
+int fmm_deep_cells_are_overfull(const fmm_deep_cells *deep, int64_t most) {
+  for (int64_t i = most; i < deep->n_points; i++)
+    if (deep->items[i].key == deep->items[i - most].key) return 1;
+  return 0;
+}
+
+static void widen_piece(void *context, int64_t begin, int64_t end) {
+  const fmm_sorted_words *w = context;
+  for (int64_t i = begin; i < end; i++) w->word[i] = w->word[i] >> w->row_bits << w->dropped;
+}
+
+void fmm_deep_cells_widen(const fmm_deep_cells *deep, fmm_sorted_words *words, int64_t n, int threads) {
+  fmm_team_loop(n, FMM_PARALLEL_MINIMUM, widen_piece, words, threads);
+  for (int64_t k = 0; k < deep->n; k++)
+    for (int64_t i = deep->begin[k]; i < deep->end[k]; i++) words->word[i] = deep->items[deep->first[k] + i - deep->begin[k]].key;
+  words->row_bits = words->dropped = 0;
+}
+
+void fmm_deep_cells_free(fmm_deep_cells *deep) {
+  FMM_FREE(&deep->begin);
+  FMM_FREE(&deep->end);
+  FMM_FREE(&deep->first);
+  FMM_FREE(&deep->items);
+  *deep = (fmm_deep_cells){0};
+}
