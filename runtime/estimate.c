@@ -291,6 +291,7 @@ static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, int 
   }
   c->n_levels = a->n_levels + step < FMM_MAX_LEVELS ? a->n_levels + step : FMM_MAX_LEVELS;
   c->n_leaves = llround((double)a->n_leaves * growth((double)a->n_leaves, (double)b->n_leaves, sizes));
+  c->n_leaves_of_twice = llround((double)a->n_leaves_of_twice * growth((double)a->n_leaves_of_twice, (double)b->n_leaves_of_twice, sizes));
   c->n_boxes = llround((double)a->n_boxes * growth((double)a->n_boxes, (double)b->n_boxes, sizes));
   c->own_pairs = a->own_pairs * growth(a->own_pairs, b->own_pairs, sizes);
   c->v_pairs = llround((double)a->v_pairs * growth((double)a->v_pairs, (double)b->v_pairs, sizes));

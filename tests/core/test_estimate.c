@@ -50,6 +50,22 @@ static void nothing_is_thinned_of_few_points_and_counts_are_exact(void **state) 
   free(s), free(t);
 }
 
+static void leaves_of_twice_the_leaf_size_are_told(void **state) {
+  enum { n = 20000, m = 9000 };
+  double *s = malloc(n * 24), *t = malloc(m * 24);
+  fmm_count_case what = laplace();
+  fmm_counts once, twice;
+  assert_ok(fmm_generate_points("plummer", n, 1, s, 2));
+  assert_ok(fmm_generate_points("sphere", m, 2, t, 2));
+  for (int q = 1; q <= 40000; q = 3 * q + 1)
+    for (int two = 0; two < 2; two++) {
+      count_exactly(n, s, two ? m : 0, two ? t : NULL, q, 1.2, &what, &once);
+      count_exactly(n, s, two ? m : 0, two ? t : NULL, 2 * q, 1.2, &what, &twice);
+      assert_int_equal(once.n_leaves_of_twice, twice.n_leaves);
+    }
+  free(s), free(t);
+}
+
 /* Largest relative difference of flops among the four phases that matter, in the form of either device. */
 static double difference(const fmm_counts *a, const fmm_counts *b) {
   static const int phases[] = {FMM_PHASE_UP, FMM_PHASE_ULIST, FMM_PHASE_VLIST, FMM_PHASE_DOWN, FMM_WORK_UP_GPU, FMM_WORK_ULIST_GPU, FMM_WORK_ULIST_GPU_BOTH, FMM_WORK_VLIST_GPU,
@@ -390,7 +406,7 @@ static void memory_that_fails_anywhere_leaks_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_thinned_of_few_points_and_counts_are_exact),
-                                     cmocka_unit_test(thinned_estimates_are_near_the_counts), cmocka_unit_test(borders_are_extrapolated),
+                                     cmocka_unit_test(leaves_of_twice_the_leaf_size_are_told), cmocka_unit_test(thinned_estimates_are_near_the_counts), cmocka_unit_test(borders_are_extrapolated),
                                      cmocka_unit_test(estimates_of_sorted_rows_are_near_the_counts), cmocka_unit_test(clusters_that_sorted_words_cannot_tell_apart_are_picked_from), cmocka_unit_test(what_points_fill_is_told),
                                      cmocka_unit_test(estimates_are_the_same_for_any_number_of_threads),
                                      cmocka_unit_test(estimates_at_once_are_those_one_by_one), cmocka_unit_test(estimates_after_others_are_those_made_first),
