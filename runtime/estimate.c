@@ -72,10 +72,10 @@ static fmm_status find_dimension(fmm_estimate *e) {
 
 int fmm_estimate_dimension(const fmm_estimate *estimate) { return estimate->dimension; }
 
-/* A number, not a measurement, as choices are to be the same every time. Choices for 700,000 to 1,500,000 points took 7.4 ms an estimate on one Zen 4 core and 4.1 on two. */
+/* A number, not a measurement, as choices are to be the same every time. Choices for 400,000 to 2,000,000 points took 0.6 to 2.5 ms an estimate on two Zen 5 cores, 1 to 2 on 16 of a Xeon, which have few trees at once to share. */
 double fmm_estimate_seconds(const fmm_estimate *e, int cores) {
-  const double a_point = 2.5e-8, points = fmin((double)larger_set(e), FMM_SAMPLE_MOST);
-  return a_point * points / pow(cores > 1 ? cores : 1, 0.75);
+  const double a_point = 2.4e-8, points = fmin((double)larger_set(e), FMM_SAMPLE_MOST);
+  return a_point * points / pow(cores > 1 ? cores : 1, 0.25);
 }
 
 static fmm_status create(fmm_estimate **estimate, const fmm_origin *origin) {
