@@ -18,7 +18,7 @@
 static const double worthwhile = 0.99; /* a gain of 1 % is worth another estimate */
 static const double near_best = 1.5;  /* schedules that get a search of their own */
 static const double room = 1.6;       /* leaf size over the mean of boxes that shall not be split: unequally filled as random points fill them */
-enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14, ASKED = 0, GOALS = 1 + FMM_MAX_SCHEDULES, SCALES = 8, MOST_ROUNDS = 6, MOST_JUMPS = 3 };
+enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14, ASKED = 0, GOALS = 1 + FMM_MAX_SCHEDULES, SCALES = 8, MOST_ROUNDS = 6, MOST_JUMPS = 3, MANY_CORES = 8 };
 
 /* Mean gains of the rounds, as parts of an evaluation, over 90 cases (uniform, ellipsoid, sphere, Plummer, a ball evenly filled, three Gaussian clusters; 400,000 to 2,000,000 points; orders 4, 7, 11; profile of two
  * Zen 5 cores), by exact counts of where a round began and ended: what estimates say they gained is up to twice that, as of several trees that are about as good the one is taken that is estimated too short. A climb's later
@@ -251,13 +251,15 @@ static fmm_status search_large_leaves(search *s) {
   return climb(s, 2, sizes, MOST_ROUNDS, of_others);
 }
 
-/* Schedules that share the work out begin in several valleys. */
-static int may_use_gpu(const search *s) { return s->kind != FMM_SCHEDULE_CPU && s->machine->device[FMM_DEVICE_GPU].present; }
+/* Schedules that share the work out begin in several valleys; and many cores count two trees in the time of one. */
+static int begins_with_two(const search *s) {
+  return (s->kind != FMM_SCHEDULE_CPU && s->machine->device[FMM_DEVICE_GPU].present) || s->machine->device[FMM_DEVICE_CPU].units >= MANY_CORES;
+}
 
 static fmm_status search_for(search *s, int goal) {
   s->goal = goal, s->at = (spot){0, 0}, s->found = (finding){.n_leaves = 1};
   s->found.seconds[goal] = INFINITY;
-  FMM_TRY(try_spots(s, s->leaf_size || !may_use_gpu(s) ? 1 : 2, (const spot[]){{0, 0}, {2, 0}}, without_fail));
+  FMM_TRY(try_spots(s, s->leaf_size || !begins_with_two(s) ? 1 : 2, (const spot[]){{0, 0}, {2, 0}}, without_fail));
   if (s->leaf_size) return s->root_scale > 0 ? FMM_OK : search_scales(s, of_others, 2, scales, of_others);
   FMM_TRY(s->root_scale > 0 || is_smooth(s) ? search_smooth(s) : search_even(s));
   return search_large_leaves(s);
