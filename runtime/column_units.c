@@ -7,12 +7,25 @@
 
 typedef struct planes { double *values; int64_t n; int n_columns, n_planes, sign; int *exponent; } planes;
 
+/* Four at once; what is no number is passed over. */
+static double largest_of(const double *values, int64_t n) {
+  enum { FOUR = 4 };
+  double most[FOUR] = {0};
+  int64_t i = 0;
+  for (; i + FOUR <= n; i += FOUR)
+    for (int k = 0; k < FOUR; k++) {
+      const double f = fabs(values[i + k]);
+      most[k] = f > most[k] ? f : most[k];
+    }
+  for (; i < n; i++) most[0] = fmax(most[0], fabs(values[i]));
+  return fmax(fmax(most[0], most[1]), fmax(most[2], most[3]));
+}
+
 static void find_exponents(void *context, int64_t begin, int64_t end) {
   const planes *p = context;
   for (int64_t column = begin; column < end; column++) {
     double largest = 0;
-    for (int64_t k = column; k < p->n_planes; k += p->n_columns)
-      for (int64_t i = 0; i < p->n; i++) largest = fmax(largest, fabs(p->values[k * p->n + i]));
+    for (int64_t k = column; k < p->n_planes; k += p->n_columns) largest = fmax(largest, largest_of(p->values + k * p->n, p->n));
     p->exponent[column] = fmm_column_exponent(largest);
   }
 }

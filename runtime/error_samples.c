@@ -65,17 +65,23 @@ static fmm_status add_up_densities(const fmm_plan *plan, const double *density, 
   return FMM_OK;
 }
 
-/* What is expanded at the size of a box of this level. */
-static double at_level(const fmm_plan *plan, int level, double squares) { return ldexp(squares, (plan->setup->state.gradient ? 4 : 2) * level); }
+/* By what squares are multiplied that are expanded at the size of a box of this level. */
+static double at_level(const fmm_plan *plan, int level) { return ldexp(1, (plan->setup->state.gradient ? 4 : 2) * level); }
 
 typedef enum expanded { AT_ROW, AT_CHILDREN, AT_ENTRY } expanded;
 
 /* Adds to each row's box what its entries have, expanded at the level of one of them. */
 static void expose_rows(const fmm_plan *plan, const fmm_rows *rows, expanded at, const double *squares, double *exposure) {
   const uint8_t *level = plan->setup->tree.level;
-  for (int32_t r = 0; r < rows->n_rows; r++)
+  double factor[FMM_MAX_LEVELS + 1];
+  for (int l = 0; l <= FMM_MAX_LEVELS; l++) factor[l] = at_level(plan, l);
+#pragma omp parallel for num_threads(plan->threads) schedule(static) if (rows->n_rows > FMM_PARALLEL_MINIMUM)
+  for (int32_t r = 0; r < rows->n_rows; r++) { /* a box has one row at most */
+    double sum = exposure[rows->row[r]];
     for (int64_t e = rows->offset[r]; e < rows->offset[r + 1]; e++)
-      exposure[rows->row[r]] += at_level(plan, at == AT_ENTRY ? level[rows->entry[e]] : level[rows->row[r]] + (at == AT_CHILDREN), squares[rows->entry[e]]);
+      sum += factor[at == AT_ENTRY ? level[rows->entry[e]] : level[rows->row[r]] + (at == AT_CHILDREN)] * squares[rows->entry[e]];
+    exposure[rows->row[r]] = sum;
+  }
 }
 
 /* Exposure of each box, its parents' included: by the lists that its far field comes through, and by U, whose sums err by their roots and by rounding. */
@@ -83,7 +89,7 @@ static void expose(const fmm_plan *plan, const double *squares, double *exposure
   const fmm_tree *t = &plan->setup->tree;
   const fmm_lists *l = &plan->setup->lists;
   expose_rows(plan, &l->v, AT_CHILDREN, squares, exposure);
-  for (int32_t r = 0; r < l->v.n_rows; r++) exposure[l->v.row[r]] += at_level(plan, t->level[l->v.row[r]] + 1, squares[l->v.row[r]]); /* of its children onto one another */
+  for (int32_t r = 0; r < l->v.n_rows; r++) exposure[l->v.row[r]] += at_level(plan, t->level[l->v.row[r]] + 1) * squares[l->v.row[r]]; /* of its children onto one another */
   expose_rows(plan, &l->x, AT_ROW, squares, exposure);
   expose_rows(plan, &l->w, AT_ENTRY, squares, exposure);
   expose_rows(plan, &l->u, AT_ROW, squares, exposure);
@@ -136,6 +142,25 @@ static double chance_of(const chances *c, int64_t row, int32_t leaf) {
   double part = part_of(c->results->potential + row * outputs * columns, outputs, columns, c->sizes);
   if (c->results->gradient) part = (part + part_of(c->results->gradient + row * outputs * 3 * columns, 3 * outputs, columns, c->sizes + columns)) / 2;
   return (1 / (double)n + part + c->leaf_part[leaf]) / 3;
+}
+
+/* Of rows in sorted order, the parts of all squares, added up: of one column by its reciprocal unit. */
+static double parts_of(const double *values, int64_t width, int columns, const fmm_results_size *sizes, int64_t n, const int64_t *row) {
+  enum { ahead = 32 };
+  const double to_unit = 1 / sizes[0].unit;
+  double sum = 0;
+  if (columns > 1 || !isnormal(to_unit)) {
+    for (int64_t k = 0; k < n; k++) sum += part_of(values + row[k] * width * columns, width, columns, sizes);
+    return sum;
+  }
+  for (int64_t k = 0; k < n; k++) {
+    __builtin_prefetch(values + row[k + ahead < n ? k + ahead : k] * width);
+    for (int64_t v = 0; v < width; v++) {
+      const double f = values[row[k] * width + v] * to_unit;
+      sum += f * f;
+    }
+  }
+  return sizes[0].squares > 0 ? sum / sizes[0].squares : 0;
 }
 
 /* The sorted point that the k-th of the rows in sorted order belongs to. */
@@ -198,14 +223,34 @@ static void draw(const chances *c, const double *block, double total, fmm_error_
   }
 }
 
-static fmm_status draw_from_blocks(const chances *c, fmm_error_samples *s) {
+/* Behind the last row of a leaf's points. */
+static int64_t rows_end(const fmm_tree *t, int32_t leaf) {
+  const int64_t point = t->target_end[t->leaf[leaf]];
+  return t->targets.first ? t->targets.first[point] : point;
+}
+
+/* The chances of the rows [begin, end), leaf by leaf. */
+static double chances_of(const chances *c, int64_t begin, int64_t end) {
   const fmm_tree *t = &c->plan->setup->tree;
-  const int64_t n = t->targets.n_input, n_blocks = (n + ROWS - 1) / ROWS;
+  const int64_t outputs = c->plan->setup->state.pair->info->outputs, *row = t->targets.input_row + begin;
+  const int columns = c->plan->setup->state.n_columns;
+  double sum = 0, parts = parts_of(c->results->potential, outputs, columns, c->sizes, end - begin, row);
+  if (c->results->gradient) parts = (parts + parts_of(c->results->gradient, 3 * outputs, columns, c->sizes + columns, end - begin, row)) / 2;
+  int32_t leaf = walk_from(t, begin).leaf;
+  for (int64_t at = begin, next; at < end; at = next) {
+    while (leaf + 1 < t->n_leaves && rows_end(t, leaf) <= at) leaf++;
+    next = rows_end(t, leaf) < end && rows_end(t, leaf) > at ? rows_end(t, leaf) : end;
+    sum += (double)(next - at) * (1 / (double)t->targets.n_input + c->leaf_part[leaf]);
+  }
+  return (sum + parts) / 3;
+}
+
+static fmm_status draw_from_blocks(const chances *c, fmm_error_samples *s) {
+  const int64_t n = c->plan->setup->tree.targets.n_input, n_blocks = (n + ROWS - 1) / ROWS;
   double *block = NULL, total = 0;
-  FMM_TRY(FMM_ALLOCATE_ZERO(&block, n_blocks, "chances of targets"));
+  FMM_TRY(FMM_ALLOCATE(&block, n_blocks, "chances of targets"));
 #pragma omp parallel for num_threads(c->plan->threads) schedule(static)
-  for (int64_t b = 0; b < n_blocks; b++)
-    for (walk w = walk_from(t, b * ROWS); w.at < (b + 1) * ROWS && w.at < n; step(&w)) block[b] += chance_of(c, t->targets.input_row[w.at], w.leaf);
+  for (int64_t b = 0; b < n_blocks; b++) block[b] = chances_of(c, b * ROWS, (b + 1) * ROWS < n ? (b + 1) * ROWS : n);
   for (int64_t b = 0; b < n_blocks; b++) total += block[b];
   draw(c, block, total, s);
   FMM_FREE(&block);

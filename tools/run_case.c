@@ -120,7 +120,10 @@ int fmm_densities_spread(int64_t n, int components, int columns, const double *d
   for (int c = 0; c < columns; c++) {
     double largest = 0, sum = 0, squares = 0;
     for (int64_t i = 0; i < n; i++)
-      for (int k = 0; k < components; k++) largest = fmax(largest, fabs(densities[(i * components + k) * columns + c]));
+      for (int k = 0; k < components; k++) {
+        const double f = fabs(densities[(i * components + k) * columns + c]);
+        largest = f > largest ? f : largest;
+      }
     for (int64_t i = 0; largest > 0 && i < n; i++) {
       double square = 0;
       for (int k = 0; k < components; k++) {
