@@ -38,21 +38,6 @@ static fmm_status evaluate(void *context) {
   return f->cost(f->tree, f->lists, f->what, f->level);
 }
 
-static int64_t larger_part(const fmm_tree *t, int32_t box) {
-  const int64_t sources = t->source_end[box] - t->source_begin[box], targets = t->target_end[box] - t->target_begin[box];
-  return sources > targets ? sources : targets;
-}
-
-static int stays_split(const fmm_tree *t, int32_t box, int64_t most) { return t->n_children[box] && larger_part(t, box) > most; }
-
-static int64_t leaves_of_twice(const fmm_tree *t) {
-  const int64_t most = 2 * (int64_t)t->leaf_size;
-  int64_t n = t->n_boxes && !stays_split(t, 0, most);
-  for (int32_t box = 0; box < t->n_boxes; box++)
-    for (int32_t c = t->first_child[box]; stays_split(t, box, most) && c < t->first_child[box] + t->n_children[box]; c++) n += !stays_split(t, c, most);
-  return n;
-}
-
 fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, int threads, fmm_counts *counts) {
   fmm_counts c = {.order = what->order,
                   .n_columns = what->n_columns,
@@ -66,8 +51,7 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .n_sources = tree->sources.n,
                   .n_targets = tree->targets.n,
                   .n_leaves = tree->n_leaves,
-                  .n_boxes = tree->n_boxes,
-                  .n_leaves_of_twice = leaves_of_twice(tree)};
+                  .n_boxes = tree->n_boxes};
   const int large = what->no_gpu ? 1 << 13 : 1 << 11; /* trees of fewer boxes are not worth waking others */
   formula formulas[FMM_N_WORKS];
   fmm_job jobs[FMM_N_WORKS];

@@ -33,7 +33,6 @@ typedef struct fmm_counts {
   double own_pairs;              /* of U's pairs in both directions on a GPU, those of leaves with themselves; 0 where a GPU is not asked about */
   double tight_share;            /* of U's work, which a GPU sums in double though the phase is in single (kernels/ulist/ulist_tight.c) */
   int64_t n_sources, n_targets, n_leaves, n_boxes, v_pairs;
-  int64_t n_leaves_of_twice;     /* leaves that the tree would have with twice its leaf size */
   fmm_work level[FMM_N_WORKS][FMM_MAX_LEVELS]; /* by phase: [phase] is that of the CPU's form, [fmm_work_on(..)] of either */
   fmm_work total[FMM_N_WORKS];
 } fmm_counts;

@@ -65,50 +65,56 @@ done:
   return status;
 }
 
-enum { some = 256, team_cell = 1 << 15 /* as many are worth a team */ };
+typedef struct filling { fmm_deep_cells *deep; const fmm_sorted_words *words; const fmm_frame *frame; const double *rows; fmm_sort_item *scratch; int64_t cell; } filling;
 
-typedef struct filling { fmm_deep_cells *deep; const fmm_sorted_words *words; const fmm_frame *frame; const double *rows; fmm_sort_item *scratch; } filling;
-
-static void fill_cell(const filling *f, int64_t k) {
-  const uint64_t row_mask = ((uint64_t)1 << f->words->row_bits) - 1;
-  fmm_sort_item *to = f->deep->items + f->deep->first[k];
+/* Of the cell at hand. */
+static void fill_piece(void *context, int64_t begin, int64_t end) {
+  enum { some = 256 };
+  const filling *f = context;
+  const uint64_t row_mask = ((uint64_t)1 << f->words->row_bits) - 1, *word = f->words->word + f->deep->begin[f->cell];
+  fmm_sort_item *items = f->deep->items + f->deep->first[f->cell];
   uint64_t key[some], row[some];
-  for (int64_t b = f->deep->begin[k]; b < f->deep->end[k]; b += some) {
-    const int64_t n = f->deep->end[k] - b < some ? f->deep->end[k] - b : some;
-    for (int64_t i = 0; i < n; i++) row[i] = f->words->word[b + i] & row_mask;
+  for (int64_t b = begin; b < end; b += some) {
+    const int64_t n = end - b < some ? end - b : some;
+    for (int64_t i = 0; i < n; i++) row[i] = word[b + i] & row_mask;
     fmm_keys_of_rows(key, f->frame, n, f->rows, row);
-    for (int64_t i = 0; i < n; i++) *to++ = (fmm_sort_item){key[i], row[i]};
+    for (int64_t i = 0; i < n; i++) items[b + i] = (fmm_sort_item){key[i], row[i]};
   }
 }
 
-static void put_rows_back(const filling *f, int64_t k) {
-  const fmm_sort_item *from = f->deep->items + f->deep->first[k];
-  uint64_t *word = f->words->word;
-  for (int64_t i = f->deep->begin[k]; i < f->deep->end[k]; i++) word[i] = word[i] >> f->words->row_bits << f->words->row_bits | from++->row;
+static void put_rows_back(void *context, int64_t begin, int64_t end) {
+  const filling *f = context;
+  const int row_bits = f->words->row_bits;
+  const fmm_sort_item *items = f->deep->items + f->deep->first[f->cell];
+  uint64_t *word = f->words->word + f->deep->begin[f->cell];
+  for (int64_t i = begin; i < end; i++) word[i] = word[i] >> row_bits << row_bits | items[i].row;
 }
 
 static int64_t points_in(const fmm_deep_cells *deep, int64_t k) { return deep->end[k] - deep->begin[k]; }
 
 static void sort_small_cells(void *context, int64_t begin, int64_t end) {
-  const filling *f = context;
-  for (int64_t k = begin; k < end; k++) {
-    fill_cell(f, k);
-    if (points_in(f->deep, k) >= team_cell) continue;
-    fmm_sort_items_serial(f->deep->items + f->deep->first[k], f->scratch + f->deep->first[k], points_in(f->deep, k));
-    put_rows_back(f, k);
+  filling f = *(const filling *)context;
+  for (f.cell = begin; f.cell < end; f.cell++) {
+    const int64_t n = points_in(f.deep, f.cell), first = f.deep->first[f.cell];
+    if (n >= FMM_SORT_TEAM_LEAST) continue;
+    fill_piece(&f, 0, n);
+    fmm_sort_items_serial(f.deep->items + first, f.scratch + first, n);
+    put_rows_back(&f, 0, n);
   }
 }
 
 fmm_status fmm_deep_cells_sort(fmm_deep_cells *deep, const fmm_sorted_words *words, const fmm_frame *frame, const double *rows, int threads) {
-  filling f = {deep, words, frame, rows, NULL};
+  filling f = {deep, words, frame, rows, NULL, 0};
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(&deep->items, deep->n_points, "keys of cells to split"));
   FMM_CHECK(FMM_ALLOCATE(&f.scratch, deep->n_points, "scratch of the sort"));
   fmm_team_loop_uneven(deep->n, 1, sort_small_cells, &f, threads);
-  for (int64_t k = 0; k < deep->n; k++) {
-    if (points_in(deep, k) < team_cell) continue;
-    FMM_CHECK(fmm_sort_items(deep->items + deep->first[k], f.scratch + deep->first[k], points_in(deep, k), threads));
-    put_rows_back(&f, k);
+  for (f.cell = 0; f.cell < deep->n; f.cell++) {
+    const int64_t n = points_in(deep, f.cell), first = deep->first[f.cell];
+    if (n < FMM_SORT_TEAM_LEAST) continue;
+    fmm_team_loop(n, FMM_PARALLEL_MINIMUM, fill_piece, &f, threads);
+    FMM_CHECK(fmm_sort_items(deep->items + first, f.scratch + first, n, threads));
+    fmm_team_loop(n, FMM_PARALLEL_MINIMUM, put_rows_back, &f, threads);
   }
 done:
   FMM_FREE(&f.scratch);

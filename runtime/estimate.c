@@ -10,7 +10,7 @@
 #include "sample.h"
 #include "team_loop.h"
 
-enum { most_steps = 16, most_leaves = 5120 /* N / q beyond which a sample stands for fewer points */, most_to_sort = 3 << 19 /* three times as many as are picked */, few_in_cell = 8 /* as many as a leaf has at least (sched/tune.c) */ };
+enum { most_steps = 16, most_leaves = 5120 /* N / q beyond which a sample stands for fewer points */, most_to_sort = 3 << 19 /* three times as many as are picked */, few_in_cell = 8 /* leaves mostly have more */ };
 enum { most_parts = 2 * FMM_ESTIMATES_AT_ONCE /* trees to count, two for a choice at most */, most_sorted = 2 * most_parts /* of 1 MB a set */, most_drawn = 4 /* kept from call to call, of 3 MB a set */ };
 
 /* How much of a problem a tree stands for: a part 1 / divisor of its points, and boxes an edge in units of its own that all trees of an estimate share. */
@@ -36,7 +36,8 @@ struct fmm_estimate {
   fmm_origin origin;
   char distribution[32];
   int dimension;
-  fmm_sample_picks picks; /* for all samples */
+  fmm_sorted_rows all;     /* the caller's rows, where there are not too many */
+  fmm_sample_picks picks;  /* for all samples */
   int is_picked;
   drawn drawn[most_drawn + most_parts];
   sorted sorted[most_sorted];
@@ -72,10 +73,27 @@ static fmm_status find_dimension(fmm_estimate *e) {
 
 int fmm_estimate_dimension(const fmm_estimate *estimate) { return estimate->dimension; }
 
-/* A number, not a measurement, as choices are to be the same every time. Choices for 400,000 to 2,000,000 points took 0.6 to 2.5 ms an estimate on two Zen 5 cores, 1 to 2 on 16 of a Xeon, which have few trees at once to share. */
+/* A number, not a measurement, as choices are to be the same every time. Choices for 400,000 to 2,000,000 points took 0.6 to 2 ms an estimate on two Zen 5 cores, 0.7 to 2 on 16 of a Xeon, which have few trees at once to share. */
 double fmm_estimate_seconds(const fmm_estimate *e, int cores) {
-  const double a_point = 2.4e-8, points = fmin((double)larger_set(e), FMM_SAMPLE_MOST);
+  const double a_point = 1.6e-8, points = fmin((double)larger_set(e), FMM_SAMPLE_MOST);
   return a_point * points / pow(cores > 1 ? cores : 1, 0.25);
+}
+
+/* Sorting all rows takes little longer than sorting those that would be picked, and a tree of root scale 1 may come of it, whose sort that is. */
+static int wants_all(const fmm_estimate *e) { return !e->origin.distribution && larger_set(e) > FMM_SAMPLE_MOST && larger_set(e) <= most_to_sort; }
+
+static fmm_status sort_all(fmm_estimate *e) {
+  const fmm_origin *o = &e->origin;
+  const fmm_input_points input[2] = {{o->n[0], o->rows[0], NULL}, {o->n[1], o->rows[1], NULL}};
+  if (!wants_all(e)) return FMM_OK;
+  FMM_TRY(fmm_rows_sort(&e->all, &o->bounds, 2 - o->same_points, input, o->threads));
+  if (fmm_rows_are_apart(&e->all, few_in_cell, o->threads)) e->origin.sorted = &e->all;
+  return FMM_OK;
+}
+
+void fmm_estimate_take_sorted(fmm_estimate *e, fmm_sorted_rows *taken) {
+  *taken = e->all;
+  e->all = (fmm_sorted_rows){0};
 }
 
 static fmm_status create(fmm_estimate **estimate, const fmm_origin *origin) {
@@ -86,7 +104,8 @@ static fmm_status create(fmm_estimate **estimate, const fmm_origin *origin) {
     strncpy(e->distribution, origin->distribution, sizeof e->distribution - 1);
     e->origin.distribution = e->distribution;
   }
-  fmm_status status = find_dimension(e);
+  fmm_status status = sort_all(e);
+  if (status == FMM_OK) status = find_dimension(e);
   if (status == FMM_OK) *estimate = e;
   else fmm_estimate_destroy(&e);
   return status;
@@ -96,18 +115,12 @@ fmm_status fmm_estimate_create(fmm_estimate **estimate, int64_t n_sources, const
                                int threads) {
   fmm_bounds bounds; /* checks every row: samples see only some */
   FMM_TRY(fmm_bounds_of(&bounds, n_sources, sources, n_targets, targets, threads));
-  return fmm_estimate_create_within(estimate, &bounds, n_sources, sources, n_targets, targets, NULL, threads);
-}
-
-int fmm_estimate_wants_sorted(int64_t n_sources, int64_t n_targets) {
-  const int64_t larger = n_sources > n_targets ? n_sources : n_targets;
-  return larger > FMM_SAMPLE_MOST && larger <= most_to_sort;
+  return fmm_estimate_create_within(estimate, &bounds, n_sources, sources, n_targets, targets, threads);
 }
 
 fmm_status fmm_estimate_create_within(fmm_estimate **estimate, const fmm_bounds *bounds, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
-                                      const fmm_sorted_rows *all, int threads) {
-  const int serve = all && all->n_sets && fmm_rows_are_apart(all, few_in_cell, threads);
-  return create(estimate, &(fmm_origin){.rows = {sources, targets}, .n = {n_sources, n_targets}, .bounds = *bounds, .sorted = serve ? all : NULL, .same_points = !targets, .threads = threads});
+                                      int threads) {
+  return create(estimate, &(fmm_origin){.rows = {sources, targets}, .n = {n_sources, n_targets}, .bounds = *bounds, .same_points = !targets, .threads = threads});
 }
 
 fmm_status fmm_estimate_create_named(fmm_estimate **estimate, const char *distribution, int64_t n, int threads) {
@@ -291,7 +304,6 @@ static void extrapolate(const fmm_counts *a, const fmm_counts *b, int step, int 
   }
   c->n_levels = a->n_levels + step < FMM_MAX_LEVELS ? a->n_levels + step : FMM_MAX_LEVELS;
   c->n_leaves = llround((double)a->n_leaves * growth((double)a->n_leaves, (double)b->n_leaves, sizes));
-  c->n_leaves_of_twice = llround((double)a->n_leaves_of_twice * growth((double)a->n_leaves_of_twice, (double)b->n_leaves_of_twice, sizes));
   c->n_boxes = llround((double)a->n_boxes * growth((double)a->n_boxes, (double)b->n_boxes, sizes));
   c->own_pairs = a->own_pairs * growth(a->own_pairs, b->own_pairs, sizes);
   c->v_pairs = llround((double)a->v_pairs * growth((double)a->v_pairs, (double)b->v_pairs, sizes));
@@ -348,6 +360,7 @@ fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *c
 void fmm_estimate_destroy(fmm_estimate **estimate) {
   if (!*estimate) return;
   fmm_sample_picks_free(&(*estimate)->picks);
+  fmm_rows_free(&(*estimate)->all);
   drop_drawn(*estimate, 0);
   for (int k = 0; k < most_sorted; k++) fmm_sample_keys_free(&(*estimate)->sorted[k].keys);
   FMM_FREE(estimate);

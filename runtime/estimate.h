@@ -4,7 +4,7 @@
  * A tree is refined over a sample of the points (sample.h), its ranges are multiplied by the sample's weight, and lists and counts are made
  * of it as of any tree. Where the whole tree would have more than some five thousand leaves the sample stands for fewer points, by powers of
  * 2^dimension, and the counts are extrapolated from two such samples: what is done a point deviates from its limit in inverse
- * proportion to the boxes an edge (those at the border have fewer neighbours). Up to FMM_ESTIMATE_EXACT points counts are exact (but for
+ * proportion to the boxes an edge (those at the border have fewer neighbours), but for W and X of points that fill space, which become fewer a point from step to step. Up to FMM_ESTIMATE_EXACT points counts are exact (but for
  * coincident points below the finest cell, which are not merged). Deterministic; the same for any number of threads. */
 #ifndef FMM_ESTIMATE_H
 #define FMM_ESTIMATE_H
@@ -17,11 +17,13 @@ typedef struct fmm_estimate fmm_estimate;
 /* From points: arguments as fmm_tree_build's; the arrays must stay as they are until fmm_estimate_destroy. */
 fmm_status fmm_estimate_create(fmm_estimate **estimate, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
                                int threads);
-/* Whether it takes little longer to sort all rows, which a tree of root scale 1 then need not do, than those that are picked of so many. */
-int fmm_estimate_wants_sorted(int64_t n_sources, int64_t n_targets);
-/* The same of points whose bounds are known (points.h). sorted: NULL or of no sets, or the rows sorted, which must stay as they are too. */
+/* The same of points whose bounds are known (points.h). */
 fmm_status fmm_estimate_create_within(fmm_estimate **estimate, const fmm_bounds *bounds, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
-                                      const struct fmm_sorted_rows *sorted, int threads);
+                                      int threads);
+/* All rows sorted for root scale 1, where the estimate had them so (of 131,073 to 1,572,864 points in the larger set, of which sorting all takes little longer than sorting some): they are the caller's then, to be released with
+ * fmm_rows_free, and the estimate may be asked no more. Else *sorted has no sets. */
+struct fmm_sorted_rows;
+void fmm_estimate_take_sorted(fmm_estimate *estimate, struct fmm_sorted_rows *sorted);
 /* From a name (generate.h): n points that are sources and targets. */
 fmm_status fmm_estimate_create_named(fmm_estimate **estimate, const char *distribution, int64_t n, int threads);
 /* Counts of n trees, counts[i] of the one with choice[i], at most FMM_ESTIMATES_AT_ONCE of them: beside one another by the threads of the estimate, which fills many of them better than

@@ -36,7 +36,7 @@ typedef struct sorting {
 
 static double scaled(const fmm_frame *f, const double *row, int axis) { return fmm_frame_scaled(f, row[axis], axis); }
 
-enum { a_block = 256, team_cell = 1 << 15, past_caches = 1 << 18 /* points whose planes are written past them */ };
+enum { a_block = 256, past_caches = 1 << 18 /* points whose planes are written past them */ };
 
 /* As many whole levels of a key as there is room for beside the highest row. */
 static void make_words(void *context, int64_t begin, int64_t end) {
@@ -115,20 +115,20 @@ static void sort_cells(void *context, int64_t begin, int64_t end) {
   while (begin > 0 && begin < end && cell_of(s, begin) == cell_of(s, begin - 1)) begin++;
   for (int64_t i = begin, next; i < end; i = next) {
     next = cell_end(s, i);
-    if (next - i > 1 && next - i < team_cell) fmm_sort_items_serial(s->items + i, s->scratch + i, next - i);
+    if (next - i > 1 && next - i < FMM_SORT_TEAM_LEAST) fmm_sort_items_serial(s->items + i, s->scratch + i, next - i);
   }
 }
 
 /* These: each has two of the places that are looked at. */
 static fmm_status sort_large_cells(sorting *s) {
-  enum { step = team_cell / 2 };
+  enum { step = FMM_SORT_TEAM_LEAST / 2 };
   for (int64_t i = 0, next; i + step < s->n; i = next) {
     next = i + step;
     if (cell_of(s, i) != cell_of(s, next)) continue;
     int64_t begin = i;
     while (begin > 0 && cell_of(s, begin - 1) == cell_of(s, i)) begin--;
     next = cell_end(s, i);
-    if (next - begin >= team_cell) FMM_TRY(fmm_sort_items(s->items + begin, s->scratch + begin, next - begin, s->threads));
+    if (next - begin >= FMM_SORT_TEAM_LEAST) FMM_TRY(fmm_sort_items(s->items + begin, s->scratch + begin, next - begin, s->threads));
   }
   return FMM_OK;
 }
@@ -151,25 +151,33 @@ static void take_words(sorting *s, fmm_sorted_words *given) {
 
 static fmm_sorted_words words_of(const sorting *s) { return (fmm_sorted_words){s->words, s->row_bits, s->dropped}; }
 
+enum { deep_part = 4 }; /* of the points, that deep cells may hold */
+
 /* Whole keys in these cells, where they hold a part of the points and none of their finest ones is overfull. */
 static fmm_status deepen(sorting *s, const fmm_cell_list *cells) {
-  enum { part = 4 };
   const fmm_sorted_words words = words_of(s);
   FMM_TRY(fmm_deep_cells_place(&s->deep, cells, &words, s->n));
-  if (s->deep.n_points > s->n / part) return FMM_OK;
-  FMM_TRY(fmm_deep_cells_sort(&s->deep, &words, s->frame, s->rows, s->threads));
-  s->is_deep = !fmm_deep_cells_are_overfull(&s->deep, s->most_in_cell);
+  if (s->deep.n_points <= s->n / deep_part) {
+    FMM_TRY(fmm_deep_cells_sort(&s->deep, &words, s->frame, s->rows, s->threads));
+    s->is_deep = !fmm_deep_cells_are_overfull(&s->deep, s->most_in_cell);
+  }
+  if (!s->is_deep) fmm_deep_cells_free(&s->deep); /* which serves again */
   return FMM_OK;
 }
+
+/* Each has more points than a cell may. */
+static int are_too_many(const sorting *s, const fmm_cell_list *cells) { return cells->n * s->most_in_cell > s->n / deep_part; }
 
 static fmm_status deepen_all(int n_sets, sorting *sets) {
   fmm_cell_list cells = {0}, other = {0};
   fmm_sorted_words words = words_of(&sets[0]);
   fmm_status status;
   FMM_CHECK(fmm_deep_cells_find(&cells, &words, sets[0].n, sets[0].most_in_cell));
+  if (are_too_many(&sets[0], &cells)) goto done;
   if (n_sets > 1) {
     words = words_of(&sets[1]);
     FMM_CHECK(fmm_deep_cells_find(&other, &words, sets[1].n, sets[1].most_in_cell));
+    if (are_too_many(&sets[1], &other)) goto done;
     FMM_CHECK(fmm_deep_cells_join(&cells, &other));
   }
   for (int k = 0; k < n_sets; k++) FMM_CHECK(deepen(&sets[k], &cells));
@@ -245,17 +253,16 @@ static fmm_status group_run(sorting *s, int64_t begin, int64_t end, int threads)
 }
 
 static fmm_status group_coincident(sorting *s) {
-  enum { team_run = 1 << 15 };
   if (s->words) return FMM_OK; /* no finest cell is overfull */
   FMM_TRY(find_runs(s));
   if (!s->n_runs) return FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&s->head, s->n, "heads of unique points"));
   memset(s->head, 1, (size_t)s->n);
   for (int64_t k = 0; k < s->n_runs; k++)
-    if (s->run[2 * k + 1] - s->run[2 * k] >= team_run) FMM_TRY(group_run(s, s->run[2 * k], s->run[2 * k + 1], s->threads));
+    if (s->run[2 * k + 1] - s->run[2 * k] >= FMM_SORT_TEAM_LEAST) FMM_TRY(group_run(s, s->run[2 * k], s->run[2 * k + 1], s->threads));
 #pragma omp parallel for num_threads(s->threads) schedule(dynamic, 16) if (s->n > FMM_PARALLEL_MINIMUM)
   for (int64_t k = 0; k < s->n_runs; k++)
-    if (s->run[2 * k + 1] - s->run[2 * k] < team_run) (void)group_run(s, s->run[2 * k], s->run[2 * k + 1], 1); /* serial: cannot fail */
+    if (s->run[2 * k + 1] - s->run[2 * k] < FMM_SORT_TEAM_LEAST) (void)group_run(s, s->run[2 * k], s->run[2 * k + 1], 1); /* serial: cannot fail */
   return FMM_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "generate.h"
 #include "team_loop.h"
 
-enum { most_picked = 1 << 19, a_block = 1 << 12, per_box = 4 };
+enum { most_picked = 1 << 19, a_block = 1 << 12, per_box = 4, levels_looked_at = 3 };
 
 /* What a set is picked from: m of n rows, one at random from each of m equal stretches. */
 typedef struct choice { const double *rows; int64_t n, m; } choice;
@@ -287,11 +287,16 @@ static double entropy(int64_t n, const uint64_t *keys, int level) {
   return log2((double)n) - sum / (double)n;
 }
 
+/* The largest growth of a few levels: the finest may lie within groups of points, as molecules are, and clusters of several widths end each at another. */
 int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys) {
   const int larger = sample->set[1].n > sample->set[0].n;
   const int64_t n = sample->set[larger].n;
-  const int level = n ? finest_filled(n, keys->keys[larger]) : 0;
-  if (!level) return 3;
-  const double growth = entropy(n, keys->keys[larger], level) - entropy(n, keys->keys[larger], level - 1);
+  const int finest = n ? finest_filled(n, keys->keys[larger]) : 0;
+  if (!finest) return 3;
+  double growth = 0, fine = entropy(n, keys->keys[larger], finest);
+  for (int level = finest; level > 0 && level > finest - levels_looked_at; level--) {
+    const double coarse = entropy(n, keys->keys[larger], level - 1);
+    growth = fmax(growth, fine - coarse), fine = coarse;
+  }
   return growth > 2.3 ? 3 : growth > 1.5 ? 2 : 1;
 }

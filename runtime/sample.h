@@ -1,7 +1,7 @@
 /* Samples of a problem's points for estimating work counts (estimate.h): the same density with fewer points.
  *
  * Step k of a problem of N points stands for N / F^k of them, F = 2^dimension: a tree over it with the same leaf size is like the whole tree
- * with its k finest levels' worth of boxes taken away. Its points are picked at random, so that boxes scatter as those of the whole do; beyond
+ * with its k finest levels' worth of boxes taken away. Its points are picked at random (of sorted rows evenly and then at random), so that boxes scatter as those of the whole do; beyond
  * FMM_SAMPLE_MOST they are thinned to that many evenly in Morton order, each standing for `weight` points. Of many points some are picked and sorted once, and all samples
  * taken from these, in their order: as they are for trees of root scale 1, else with new keys. A sample's tree has the root of the whole one. */
 #ifndef FMM_SAMPLE_H
@@ -58,6 +58,6 @@ void fmm_sample_keys_free(fmm_sample_keys *keys);
 static inline double fmm_sample_weight(const fmm_sample_set *s) { return s->n ? (double)s->n_points / (double)s->n : 1; }
 
 /* Dimension of the set the points fill, 1, 2 or 3: growth of the points' entropy over boxes from one level to the next (the information
- * dimension, Renyi 1959), at the finest level whose boxes still hold several points. */
+ * dimension, Renyi 1959), the largest of the three finest levels whose boxes still hold several points. */
 int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys);
 #endif

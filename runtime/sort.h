@@ -8,6 +8,8 @@
 
 typedef struct fmm_sort_item { uint64_t key, row; } fmm_sort_item;
 
+enum { FMM_SORT_TEAM_LEAST = 1 << 15 }; /* parts of points with so many are worth a team of their own */
+
 /* Sorts items[0..n); scratch holds n more. FMM_ERR_MEMORY only (histograms of the threads). */
 fmm_status fmm_sort_items(fmm_sort_item *items, fmm_sort_item *scratch, int64_t n, int threads);
 /* The same of keys without rows. */

@@ -79,7 +79,7 @@ static inline unsigned fmm_children_with_points(const fmm_tree *tree, int32_t bo
  * threads. FMM_ERR_INPUT names the first row with a coordinate that is not finite. Release with fmm_tree_free. */
 fmm_status fmm_tree_build(fmm_tree *tree, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                           const double *targets, const fmm_tree_options *options, int threads);
-/* The same of points whose bounds are known (fmm_bounds_of). sorted: NULL, or the rows as they may have been sorted before (points.h), which are taken, or freed where the root scale is another. */
+/* The same of points whose bounds are known (fmm_bounds_of). sorted: NULL, or the rows as they may have been sorted before (points.h), which are taken, or freed where the root scale is another; the caller frees what is left after a failure. */
 struct fmm_sorted_rows;
 fmm_status fmm_tree_build_within(fmm_tree *tree, const fmm_bounds *bounds, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                                  const double *targets, struct fmm_sorted_rows *sorted, const fmm_tree_options *options, int threads);

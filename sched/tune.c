@@ -18,7 +18,7 @@
 static const double worthwhile = 0.99; /* a gain of 1 % is worth another estimate */
 static const double near_best = 1.5;  /* schedules that get a search of their own */
 static const double room = 1.6;       /* leaf size over the mean of boxes that shall not be split: unequally filled as random points fill them */
-enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14, ASKED = 0, GOALS = 1 + FMM_MAX_SCHEDULES, SCALES = 8, MOST_ROUNDS = 6, MOST_JUMPS = 3, MANY_CORES = 8 };
+enum { FIRST_LEAF_SIZE = 128, SMALLEST_LEAF = 8, LARGEST_LEAF = 1 << 14, ASKED = 0, GOALS = 1 + FMM_MAX_SCHEDULES, SCALES = 8, MOST_ROUNDS = 6, MOST_JUMPS = 3 };
 
 /* Mean gains of the rounds, as parts of an evaluation, over 90 cases (uniform, ellipsoid, sphere, Plummer, a ball evenly filled, three Gaussian clusters; 400,000 to 2,000,000 points; orders 4, 7, 11; profile of two
  * Zen 5 cores), by exact counts of where a round began and ended: what estimates say they gained is up to twice that, as of several trees that are about as good the one is taken that is estimated too short. A climb's later
@@ -34,7 +34,7 @@ static const double least_executions = 10, least_seconds = 1.5; /* that a tree s
 typedef struct spot { int half, eighth; } spot;
 
 /* What was found on an estimate: for each goal the makespan and by what to multiply the points a leaf to come to the best, 0 where that cannot be told. */
-typedef struct finding { fmm_tree_options tree; int64_t n_leaves, n_leaves_of_twice; double seconds[GOALS], factor[GOALS]; } finding;
+typedef struct finding { fmm_tree_options tree; int64_t n_leaves; double seconds[GOALS], factor[GOALS]; } finding;
 
 typedef struct search {
   const fmm_machine *machine;
@@ -114,7 +114,7 @@ static fmm_status see(search *s, const fmm_tree_options *choice, const fmm_count
   fmm_cost_table costs;
   fmm_cost_table_make(s->machine, counts, s->pair, &costs);
   FMM_TRY(price(s, &costs, &candidate));
-  s->seen[s->n].tree = *choice, s->seen[s->n].n_leaves = counts->n_leaves, s->seen[s->n].n_leaves_of_twice = counts->n_leaves_of_twice;
+  s->seen[s->n].tree = *choice, s->seen[s->n].n_leaves = counts->n_leaves;
   keep(s, ASKED, &costs, &candidate);
   if (s->kind == FMM_SCHEDULE_AUTO) keep_each_schedule(s, &costs, &candidate);
   s->n++;
@@ -214,9 +214,9 @@ static fmm_status jump(search *s, spot (*best)(const search *), gains gain) {
 
 /* Whether twice the leaf size has about half of the leaves, as where points scatter over boxes of all sizes. */
 static int is_smooth(const search *s) {
-  const fmm_tree_options first = tree_at(s, (spot){0, 0});
-  const int i = find_seen(s, &first);
-  return i < s->n && fabs(log2((double)s->seen[i].n_leaves / fmax(1, (double)s->seen[i].n_leaves_of_twice)) - 1) <= 0.35;
+  const fmm_tree_options once = tree_at(s, (spot){0, 0}), twice = tree_at(s, (spot){2, 0});
+  const int i = find_seen(s, &once), k = find_seen(s, &twice);
+  return i < s->n && k < s->n && fabs(log2((double)s->seen[i].n_leaves / fmax(1, (double)s->seen[k].n_leaves)) - 1) <= 0.35;
 }
 
 /* Three scales a quarter of the range apart, then the neighbours of the best of them. */
@@ -251,15 +251,10 @@ static fmm_status search_large_leaves(search *s) {
   return climb(s, 2, sizes, MOST_ROUNDS, of_others);
 }
 
-/* Schedules that share the work out begin in several valleys; and many cores count two trees in the time of one. */
-static int begins_with_two(const search *s) {
-  return (s->kind != FMM_SCHEDULE_CPU && s->machine->device[FMM_DEVICE_GPU].present) || s->machine->device[FMM_DEVICE_CPU].units >= MANY_CORES;
-}
-
 static fmm_status search_for(search *s, int goal) {
   s->goal = goal, s->at = (spot){0, 0}, s->found = (finding){.n_leaves = 1};
   s->found.seconds[goal] = INFINITY;
-  FMM_TRY(try_spots(s, s->leaf_size || !begins_with_two(s) ? 1 : 2, (const spot[]){{0, 0}, {2, 0}}, without_fail));
+  FMM_TRY(try_spots(s, s->leaf_size ? 1 : 2, (const spot[]){{0, 0}, {2, 0}}, without_fail));
   if (s->leaf_size) return s->root_scale > 0 ? FMM_OK : search_scales(s, of_others, 2, scales, of_others);
   FMM_TRY(s->root_scale > 0 || is_smooth(s) ? search_smooth(s) : search_even(s));
   return search_large_leaves(s);

@@ -7,7 +7,7 @@
 #include "runtime/points.h"
 #include "same_trees.h"
 
-enum { N = 60000, M = 70000, LEAF = 20 };
+enum { N = 60000, M = 70000, MANY = (1 << 21) + 1000 /* rows of 22 bits, with which words are full */, LEAF = 20 };
 
 /* MIXED: a quarter of them closer than a finest cell, a quarter at one place. GROUPED: one in nine in 30 groups that boxes split further than words tell, but no further than there are boxes. */
 enum { EVEN, MIXED, GROUPED };
@@ -22,7 +22,7 @@ static double *rows_of(int64_t n, int seed, int kind) {
   return rows;
 }
 
-typedef struct points { int64_t n, m; const double *sources, *targets; } points;
+typedef struct points { int64_t n, m; const double *sources, *targets, *normals; } points;
 
 static void compare(const points *p, double root_scale, int apart) {
   const fmm_input_points input[2] = {{p->n, p->sources, NULL}, {p->m, p->targets, NULL}};
@@ -30,11 +30,11 @@ static void compare(const points *p, double root_scale, int apart) {
   fmm_sorted_rows sorted;
   fmm_bounds bounds;
   fmm_tree one, more;
-  assert_ok(fmm_tree_build(&one, p->n, p->sources, NULL, p->m, p->targets, &options, 2));
+  assert_ok(fmm_tree_build(&one, p->n, p->sources, p->normals, p->m, p->targets, &options, 2));
   assert_ok(fmm_bounds_of(&bounds, p->n, p->sources, p->m, p->targets, 2));
   assert_ok(fmm_rows_sort(&sorted, &bounds, p->targets ? 2 : 1, input, 3));
   assert_int_equal(fmm_rows_are_apart(&sorted, LEAF, 2), apart);
-  assert_ok(fmm_tree_build_within(&more, &bounds, p->n, p->sources, NULL, p->m, p->targets, &sorted, &options, 2));
+  assert_ok(fmm_tree_build_within(&more, &bounds, p->n, p->sources, p->normals, p->m, p->targets, &sorted, &options, 2));
   assert_true(!sorted.set[0].word && !sorted.set[1].word);
   check_same_trees(&one, &more);
   fmm_rows_free(&sorted), fmm_tree_free(&one), fmm_tree_free(&more);
@@ -43,12 +43,19 @@ static void compare(const points *p, double root_scale, int apart) {
 /* What was sorted is used up, whatever the root scale. */
 static void rows_sorted_before_make_the_same_tree(void **state) {
   double *even = rows_of(N, 1, EVEN), *mixed = rows_of(N, 2, MIXED), *other = rows_of(M, 3, MIXED), *grouped = rows_of(M, 4, GROUPED);
-  const points all[] = {{N, 0, even, NULL}, {N, 0, mixed, NULL}, {N, M, even, other}, {N, M, mixed, other}, {0, M, even, other}, {M, 0, grouped, NULL}, {N, M, even, grouped}, {M, N, grouped, mixed}};
+  const points all[] = {{N, 0, even, NULL, NULL}, {N, 0, mixed, NULL, NULL}, {N, M, even, other, NULL}, {N, M, mixed, other, NULL}, {0, M, even, other, NULL}, {M, 0, grouped, NULL, NULL},
+                        {N, M, even, grouped, NULL}, {M, N, grouped, mixed, NULL}, {M, 0, grouped, NULL, other}};
   const size_t before = fmm_memory_now();
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < 9; i++)
     for (double root_scale = 1; root_scale < 1.5; root_scale += 0.3) compare(&all[i], root_scale, i == 0);
   assert_int_equal(fmm_memory_now(), before);
   free(even), free(mixed), free(other), free(grouped);
+}
+
+static void so_many_rows_that_words_are_full_make_the_same_tree(void **state) {
+  double *rows = rows_of(MANY, 5, GROUPED);
+  compare(&(points){.n = MANY, .sources = rows}, 1, 0);
+  free(rows);
 }
 
 /* Deep cells in one set, which the other has too. */
@@ -81,6 +88,7 @@ static void memory_that_fails_with_rows_sorted_before_leaks_nothing(void **state
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_sorted_before_make_the_same_tree), cmocka_unit_test(memory_that_fails_with_rows_sorted_before_leaks_nothing)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_sorted_before_make_the_same_tree), cmocka_unit_test(so_many_rows_that_words_are_full_make_the_same_tree),
+                                     cmocka_unit_test(memory_that_fails_with_rows_sorted_before_leaks_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

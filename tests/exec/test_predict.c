@@ -40,6 +40,31 @@ static void every_distribution_is_predicted_without_points(void **state) {
   }
 }
 
+/* Of sets that are sorted before, picked from and taken whole. */
+static void given_points_are_foretold_the_tree_that_a_plan_chooses(void **state) {
+  enum { MOST = 600000 };
+  static const int64_t sizes[] = {40000, 150000, MOST};
+  double *rows = malloc(MOST * 24);
+  for (int d = 0; fmm_distribution_names[d]; d++)
+    for (int k = 0; k < 3; k++) {
+      fmm_options o;
+      fmm_plan *plan;
+      fmm_predicted p;
+      fmm_plan_info info = {.struct_size = sizeof info};
+      assert_ok(fmm_options_init(&o));
+      o.schedule = FMM_SCHEDULE_CPU, o.tolerance = 1e-4, o.threads = 2, o.oversubscribe = 1;
+      assert_ok(fmm_generate_points(fmm_distribution_names[d], sizes[k], 1, rows, 2));
+      assert_ok(fmm_plan_create(&plan, &o));
+      assert_ok(fmm_plan_set_points(plan, sizes[k], rows, NULL, 0, NULL));
+      assert_ok(fmm_plan_get_info(plan, &info));
+      assert_ok(fmm_predict_case(&plan->options, &plan->machine, &(fmm_predict_points){.n_sources = sizes[k], .sources = rows}, 2, &p));
+      if (p.forecast.tuned.leaf_size != info.leaf_size || p.forecast.tuned.root_scale != info.root_scale)
+        fail_msg("%s, %lld points: %d, %g foretold, %d, %g chosen", fmm_distribution_names[d], (long long)sizes[k], p.forecast.tuned.leaf_size, p.forecast.tuned.root_scale, info.leaf_size, info.root_scale);
+      fmm_plan_destroy(&plan);
+    }
+  free(rows);
+}
+
 static void time_a_point_grows_little_with_the_number_of_points(void **state) {
   double one = predict("cpu-2-cores", "uniform", 1000000, FMM_SCHEDULE_AUTO).makespan_s / 1e6;
   double hundred = predict("cpu-2-cores", "uniform", 100000000, FMM_SCHEDULE_AUTO).makespan_s / 1e8;
@@ -191,7 +216,7 @@ static void a_forked_child_predicts_with_one_thread(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_distribution_is_predicted_without_points),
-                                     cmocka_unit_test(time_a_point_grows_little_with_the_number_of_points),
+                                     cmocka_unit_test(given_points_are_foretold_the_tree_that_a_plan_chooses), cmocka_unit_test(time_a_point_grows_little_with_the_number_of_points),
                                      cmocka_unit_test(the_whole_h200_takes_all_and_8_multiprocessors_share),
                                      cmocka_unit_test(a_part_of_a_gpu_gets_the_schedule_that_was_fast),
                                      cmocka_unit_test(a_schedule_without_its_device_is_a_device_error),

@@ -15,11 +15,9 @@ static fmm_status estimate_one(uniform *u, int leaf_size, double root_scale, fmm
   u->asked[u->calls].q = leaf_size, u->asked[u->calls++].s = root_scale;
   if (u->fail != FMM_OK) return FMM_FAIL(u->fail, "no counts today");
   double fill = u->n * root_scale * root_scale * root_scale; /* as many points would fill the whole root */
-  int depth = 0, of_twice = 0;
+  int depth = 0;
   while (depth < 8 && fill > leaf_size * exp2(3 * depth)) depth++;
-  while (of_twice < 8 && fill > 2 * leaf_size * exp2(3 * of_twice)) of_twice++;
   *counts = full_tree(fill, depth, u->order ? u->order : 6);
-  counts->n_leaves_of_twice = (int64_t)1 << 3 * of_twice;
   double part = 1 / (root_scale * root_scale * root_scale);
   for (int p = 0; p < FMM_N_WORKS; p++)
     for (int l = 0; l < FMM_MAX_LEVELS; l++) {
@@ -245,7 +243,7 @@ static void a_tree_for_few_evaluations_is_chosen_in_less_time(void **state) {
     for (double n = 1e5; n < 2e7; n *= 1.7) {
       const double estimate_s = 0.005;
       const spent free = tuned_for(&m, n, 1, 0), few = tuned_for(&m, n, 1, estimate_s), many = tuned_for(&m, n, MANY, estimate_s), unknown = tuned_for(&m, n, 0, estimate_s);
-      assert_true(few.estimates >= (m.device[FMM_DEVICE_GPU].present ? 2 : 1) && few.estimates <= unknown.estimates && unknown.estimates <= many.estimates && many.estimates <= free.estimates);
+      assert_true(few.estimates >= 2 && few.estimates <= unknown.estimates && unknown.estimates <= many.estimates && many.estimates <= free.estimates);
       assert_true(free.seconds <= many.seconds);
       once[0] += few.estimates * estimate_s + few.seconds, once[1] += many.estimates * estimate_s + many.seconds;
       often[0] += few.estimates * estimate_s + MANY * few.seconds, often[1] += many.estimates * estimate_s + MANY * many.seconds;
