@@ -165,21 +165,22 @@ static fmm_status deepen(sorting *s, const fmm_cell_list *cells) {
   return FMM_OK;
 }
 
-/* Each has more points than a cell may. */
-static int are_too_many(const sorting *s, const fmm_cell_list *cells) { return cells->n * s->most_in_cell > s->n / deep_part; }
+/* Each has more points of some set than a cell may. */
+static int are_too_many(int64_t n_cells, int64_t most_in_cell, int64_t n) { return n_cells * most_in_cell > n / deep_part; }
 
+/* Given up at once where it is plain that the larger set, too, has too many points in such cells. */
 static fmm_status deepen_all(int n_sets, sorting *sets) {
   fmm_cell_list cells = {0}, other = {0};
   fmm_sorted_words words = words_of(&sets[0]);
   fmm_status status;
   FMM_CHECK(fmm_deep_cells_find(&cells, &words, sets[0].n, sets[0].most_in_cell));
-  if (are_too_many(&sets[0], &cells)) goto done;
   if (n_sets > 1) {
     words = words_of(&sets[1]);
     FMM_CHECK(fmm_deep_cells_find(&other, &words, sets[1].n, sets[1].most_in_cell));
-    if (are_too_many(&sets[1], &other)) goto done;
-    FMM_CHECK(fmm_deep_cells_join(&cells, &other));
   }
+  const int64_t larger = n_sets > 1 && sets[1].n > sets[0].n ? sets[1].n : sets[0].n;
+  if (are_too_many(cells.n > other.n ? cells.n : other.n, sets[0].most_in_cell, larger)) goto done;
+  if (n_sets > 1) FMM_CHECK(fmm_deep_cells_join(&cells, &other));
   for (int k = 0; k < n_sets; k++) FMM_CHECK(deepen(&sets[k], &cells));
 done:
   FMM_FREE(&cells.cell);

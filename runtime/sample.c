@@ -7,7 +7,7 @@
 #include "generate.h"
 #include "team_loop.h"
 
-enum { most_picked = 1 << 19, a_block = 1 << 12, per_box = 4, levels_looked_at = 3 };
+enum { most_picked = 1 << 19, a_block = 1 << 12, few_a_box = 4, points_a_leaf = 64 };
 
 /* What a set is picked from: m of n rows, one at random from each of m equal stretches. */
 typedef struct choice { const double *rows; int64_t n, m; } choice;
@@ -267,12 +267,12 @@ void fmm_sample_free(fmm_sample *sample) {
 /* From which level on two keys are in different boxes; FMM_KEY_LEVEL + 1: none. */
 static int level_apart(uint64_t a, uint64_t b) { return a == b ? FMM_KEY_LEVEL + 1 : FMM_KEY_LEVEL - (63 - __builtin_clzll(a ^ b)) / 3; }
 
-/* The finest level whose boxes hold some points each on average. */
-static int finest_filled(int64_t n, const uint64_t *keys) {
+/* The finest level whose boxes hold so many points each on average. */
+static int finest_filled(int64_t n, const uint64_t *keys, double a_box) {
   int64_t begin_at[FMM_KEY_LEVEL + 2] = {0}, boxes = 1;
   int level = 0;
   for (int64_t i = 1; i < n; i++) begin_at[level_apart(keys[i - 1], keys[i])]++;
-  while (level < FMM_KEY_LEVEL && n >= per_box * (boxes + begin_at[level + 1])) boxes += begin_at[++level];
+  while (level < FMM_KEY_LEVEL && (double)n >= a_box * (double)(boxes + begin_at[level + 1])) boxes += begin_at[++level];
   return level;
 }
 
@@ -287,16 +287,12 @@ static double entropy(int64_t n, const uint64_t *keys, int level) {
   return log2((double)n) - sum / (double)n;
 }
 
-/* The largest growth of a few levels: the finest may lie within groups of points, as molecules are, and clusters of several widths end each at another. */
-int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys) {
+/* At the finest level whose boxes hold about what leaves do: finer ones may be within groups of points. */
+int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys, int64_t n_points) {
   const int larger = sample->set[1].n > sample->set[0].n;
   const int64_t n = sample->set[larger].n;
-  const int finest = n ? finest_filled(n, keys->keys[larger]) : 0;
-  if (!finest) return 3;
-  double growth = 0, fine = entropy(n, keys->keys[larger], finest);
-  for (int level = finest; level > 0 && level > finest - levels_looked_at; level--) {
-    const double coarse = entropy(n, keys->keys[larger], level - 1);
-    growth = fmax(growth, fine - coarse), fine = coarse;
-  }
-  return growth > 2.3 ? 3 : growth > 1.5 ? 2 : 1;
+  const int level = n ? finest_filled(n, keys->keys[larger], fmax(few_a_box, points_a_leaf * (double)n / (double)n_points)) : 0;
+  if (!level) return 3;
+  const double growth = entropy(n, keys->keys[larger], level) - entropy(n, keys->keys[larger], level - 1);
+  return growth > 2.5 ? 3 : growth > 1.5 ? 2 : 1;
 }

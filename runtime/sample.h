@@ -58,6 +58,6 @@ void fmm_sample_keys_free(fmm_sample_keys *keys);
 static inline double fmm_sample_weight(const fmm_sample_set *s) { return s->n ? (double)s->n_points / (double)s->n : 1; }
 
 /* Dimension of the set the points fill, 1, 2 or 3: growth of the points' entropy over boxes from one level to the next (the information
- * dimension, Renyi 1959), the largest of the three finest levels whose boxes still hold several points. */
-int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys);
+ * dimension, Renyi 1959), at the finest level whose boxes hold at least some of the sample and 64 of all n_points on average. */
+int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys, int64_t n_points);
 #endif

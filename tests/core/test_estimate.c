@@ -167,22 +167,11 @@ static void clusters_that_sorted_words_cannot_tell_apart_are_picked_from(void **
   free(s);
 }
 
-/* Three Gaussian clusters of different widths, of which each level that most of a sample can tell is another part. */
 static void what_points_fill_is_told(void **state) {
   enum { n = 700000 };
-  static const double middle[3][3] = {{0.2, 0.3, 0.4}, {0.7, 0.6, 0.3}, {0.5, 0.8, 0.8}}, width[3] = {0.15, 0.05, 0.02};
   static const char *const names[] = {"uniform", "plummer", "ellipsoid", "sphere"};
   double *s = malloc(n * 24);
   fmm_estimate *e = NULL;
-  assert_ok(fmm_generate_points("uniform", n, 1, s, 2));
-  for (int i = 0; i < n; i++)
-    for (int a = 0; a < 3; a++) { /* sums of uniform numbers are about Gaussian */
-      const double sum = s[3 * i + a] + s[3 * ((i + 1009) % n) + a] + s[3 * ((i + 5003) % n) + a] - 1.5;
-      s[3 * i + a] = middle[i % 3][a] + 2 * width[i % 3] * sum;
-    }
-  assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
-  assert_int_equal(fmm_estimate_dimension(e), 3);
-  fmm_estimate_destroy(&e);
   for (int k = 0; k < 4; k++) {
     assert_ok(fmm_generate_points(names[k], n, 2, s, 2));
     assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
@@ -195,6 +184,14 @@ static void what_points_fill_is_told(void **state) {
       for (int a = 0; a < 3 && i % k; a++) s[3 * i + a] = s[3 * (i - i % k) + a] + 0.2 / cbrt((double)n / k) * (s[3 * i + a] - 0.5);
     assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
     assert_int_equal(fmm_estimate_dimension(e), 3);
+    fmm_estimate_destroy(&e);
+  }
+  for (int m = 1; m <= 4; m++) { /* spheres side by side, m^3 of them: surfaces, whatever their arrangement */
+    assert_ok(fmm_generate_points("sphere", n, 4, s, 2));
+    for (int i = 0; i < n; i++)
+      for (int a = 0, place = i % (m * m * m); a < 3; a++, place /= m) s[3 * i + a] = 2.5 * (place % m) + s[3 * i + a];
+    assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
+    if (fmm_estimate_dimension(e) != 2) fail_msg("%d^3 spheres are of dimension %d", m, fmm_estimate_dimension(e));
     fmm_estimate_destroy(&e);
   }
   for (int i = 0; i < n; i++) s[3 * i + 1] = 0.5 * s[3 * i], s[3 * i + 2] = 0;
