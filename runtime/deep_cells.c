@@ -1,8 +1,6 @@
 /* Whole keys in cells that are split below what words tell (deep_cells.h). */
 #include "deep_cells.h"
 
-#include <string.h>
-
 #include "team_loop.h"
 
 static uint64_t cell_of(const fmm_sorted_words *w, int64_t i) { return w->word[i] >> w->row_bits; }
@@ -13,25 +11,26 @@ static int64_t first_of(const fmm_sorted_words *w, int64_t n, uint64_t cell) {
   return too_large ? n : fmm_keys_lower_bound(w->word, 0, n, cell << w->row_bits);
 }
 
-/* Each run of more than `most` words has one whose number is a multiple of it; seen at the first of these. Returns how many there are; cell may be NULL. */
-static int64_t list_runs(const fmm_sorted_words *w, int64_t n, int64_t most, uint64_t *cell) {
-  int64_t found = 0;
-  for (int64_t i = 0; i < n; i += most) {
-    int64_t begin = i, end = i + 1;
-    if (i >= most && cell_of(w, i - most) == cell_of(w, i)) continue;
-    while (begin > 0 && cell_of(w, begin - 1) == cell_of(w, i)) begin--;
-    while (end < n && end - begin <= most && cell_of(w, end) == cell_of(w, i)) end++;
-    if (end - begin <= most) continue;
-    if (cell) cell[found] = cell_of(w, i);
-    found++;
-  }
-  return found;
+/* Whether word i, whose number is a multiple of `most`, is the first such of a run of more than `most` words: each has one. */
+static int is_first_of_run(const fmm_sorted_words *w, int64_t n, int64_t most, int64_t i) {
+  const uint64_t cell = cell_of(w, i);
+  int64_t begin = i, end = i + 1;
+  if (i >= most && cell_of(w, i - most) == cell) return 0;
+  while (begin > 0 && cell_of(w, begin - 1) == cell) begin--;
+  while (end < n && end - begin <= most && cell_of(w, end) == cell) end++;
+  return end - begin > most;
 }
 
-fmm_status fmm_deep_cells_find(fmm_cell_list *list, const fmm_sorted_words *words, int64_t n, int64_t most) {
-  *list = (fmm_cell_list){list_runs(words, n, most, NULL), NULL};
-  FMM_TRY(FMM_ALLOCATE(&list->cell, list->n, "cells to split"));
-  list_runs(words, n, most, list->cell);
+fmm_status fmm_deep_cells_find(fmm_cell_list *list, const fmm_sorted_words *words, int64_t n, int64_t most, int threads) {
+  int64_t runs = 0, k = 0;
+  *list = (fmm_cell_list){0, NULL};
+#pragma omp parallel for num_threads(threads) reduction(+ : runs) if (n / most > FMM_PARALLEL_MINIMUM)
+  for (int64_t i = 0; i < n; i += most) runs += is_first_of_run(words, n, most, i);
+  if (!runs) return FMM_OK;
+  FMM_TRY(FMM_ALLOCATE(&list->cell, runs, "cells to split"));
+  for (int64_t i = 0; i < n; i += most)
+    if (is_first_of_run(words, n, most, i)) list->cell[k++] = cell_of(words, i);
+  list->n = runs;
   return FMM_OK;
 }
 

@@ -6,8 +6,8 @@
 
 /* Cells by their words without rows, rising. */
 typedef struct fmm_cell_list { int64_t n; uint64_t *cell; } fmm_cell_list;
-/* Those with more than `most` of n words. Release .cell with FMM_FREE. */
-fmm_status fmm_deep_cells_find(fmm_cell_list *list, const fmm_sorted_words *words, int64_t n, int64_t most);
+/* Those with more than `most` of n words; mostly none. Release .cell with FMM_FREE. */
+fmm_status fmm_deep_cells_find(fmm_cell_list *list, const fmm_sorted_words *words, int64_t n, int64_t most, int threads);
 /* With another's, as the boxes of two sets are the same; on success *list has both. */
 fmm_status fmm_deep_cells_join(fmm_cell_list *list, const fmm_cell_list *other);
 

@@ -51,25 +51,6 @@ static void make_words(void *context, int64_t begin, int64_t end) {
 static uint64_t cell_of(const sorting *s, int64_t i) { return s->words[i] >> s->row_bits; }
 static inline uint64_t row_at(const sorting *s, int64_t i, int in_words) { return in_words ? s->words[i] & (((uint64_t)1 << s->row_bits) - 1) : s->items[i].row; }
 
-/* Whether there are more words of the cell of word i than may be; those from there on are counted, and before it as many. */
-static int is_overfull(const sorting *s, int64_t i) {
-  const uint64_t cell = cell_of(s, i);
-  const int64_t most = s->most_in_cell;
-  int64_t begin = i, end = i + 1;
-  while (begin > 0 && i - begin < most && cell_of(s, begin - 1) == cell) begin--;
-  while (end < s->n && end - begin <= most && cell_of(s, end) == cell) end++;
-  return end - begin > most;
-}
-
-/* Whether no cell has more points, q, than a leaf may have: one that has holds a word whose number is a multiple of q. */
-static int words_serve(const sorting *s) {
-  const int64_t q = s->most_in_cell;
-  int overfull = 0;
-#pragma omp parallel for num_threads(s->threads) reduction(| : overfull) if (s->n / q > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < s->n; i += q) overfull |= is_overfull(s, i);
-  return !overfull;
-}
-
 static fmm_status sort_words(sorting *s) {
   uint64_t *scratch = NULL;
   fmm_status status;
@@ -168,37 +149,35 @@ static fmm_status deepen(sorting *s, const fmm_cell_list *cells) {
 /* Each has more points of some set than a cell may. */
 static int are_too_many(int64_t n_cells, int64_t most_in_cell, int64_t n) { return n_cells * most_in_cell > n / deep_part; }
 
-/* Given up at once where it is plain that the larger set, too, has too many points in such cells. */
-static fmm_status deepen_all(int n_sets, sorting *sets) {
-  fmm_cell_list cells = {0}, other = {0};
-  fmm_sorted_words words = words_of(&sets[0]);
+/* Where cells of either set have more points than a leaf may: whole keys in these; given up at once where it is plain that the larger set, too, has too many points in such. serve: whether there is none. */
+static fmm_status deepen_all(int n_sets, sorting *sets, int *serve) {
+  fmm_cell_list cells[2] = {{0}, {0}};
+  int64_t larger = 0, most = 0;
   fmm_status status;
-  FMM_CHECK(fmm_deep_cells_find(&cells, &words, sets[0].n, sets[0].most_in_cell));
-  if (n_sets > 1) {
-    words = words_of(&sets[1]);
-    FMM_CHECK(fmm_deep_cells_find(&other, &words, sets[1].n, sets[1].most_in_cell));
+  *serve = 0;
+  for (int k = 0; k < n_sets; k++) {
+    const fmm_sorted_words words = words_of(&sets[k]);
+    FMM_CHECK(fmm_deep_cells_find(&cells[k], &words, sets[k].n, sets[k].most_in_cell, sets[k].threads));
+    larger = sets[k].n > larger ? sets[k].n : larger, most = cells[k].n > most ? cells[k].n : most;
   }
-  const int64_t larger = n_sets > 1 && sets[1].n > sets[0].n ? sets[1].n : sets[0].n;
-  if (are_too_many(cells.n > other.n ? cells.n : other.n, sets[0].most_in_cell, larger)) goto done;
-  if (n_sets > 1) FMM_CHECK(fmm_deep_cells_join(&cells, &other));
-  for (int k = 0; k < n_sets; k++) FMM_CHECK(deepen(&sets[k], &cells));
+  *serve = !most;
+  if (*serve || are_too_many(most, sets[0].most_in_cell, larger)) goto done;
+  if (n_sets > 1) FMM_CHECK(fmm_deep_cells_join(&cells[0], &cells[1]));
+  for (int k = 0; k < n_sets; k++) FMM_CHECK(deepen(&sets[k], &cells[0]));
 done:
-  FMM_FREE(&cells.cell);
-  FMM_FREE(&other.cell);
+  for (int k = 0; k < 2; k++) FMM_FREE(&cells[k].cell);
   return status;
 }
 
 /* serve: whether words do, in all sets. */
 static fmm_status sort_all(int n_sets, sorting *sets, fmm_sorted_rows *given, int *serve) {
-  *serve = 1;
   if (given) {
     for (int k = 0; k < n_sets; k++) take_words(&sets[k], &given->set[k]);
   } else {
     choose_bits(n_sets, sets);
     for (int k = 0; k < n_sets; k++) FMM_TRY(sort_words(&sets[k]));
   }
-  for (int k = 0; k < n_sets; k++) *serve &= words_serve(&sets[k]);
-  return *serve ? FMM_OK : deepen_all(n_sets, sets);
+  return deepen_all(n_sets, sets, serve);
 }
 
 static void free_sorting(sorting *s) {

@@ -161,7 +161,7 @@ static void clusters_that_sorted_words_cannot_tell_apart_are_picked_from(void **
   assert_ok(estimate(e, 64, 1, &what, &estimated));
   fmm_estimate_take_sorted(e, &sorted);
   assert_true(sorted.n_sets == 1 && !fmm_rows_are_apart(&sorted, 8, 2));
-  if (difference(&estimated, &exact) > 0.25) fail_msg("%g", difference(&estimated, &exact));
+  if (difference(&estimated, &exact) > 0.01) fail_msg("%g", difference(&estimated, &exact));
   fmm_estimate_destroy(&e);
   fmm_rows_free(&sorted);
   free(s);
