@@ -38,7 +38,6 @@ struct fmm_estimate {
   int dimension;
   fmm_sorted_rows all;     /* the caller's rows, where there are not too many */
   fmm_sample_picks picks;  /* for all samples */
-  int is_picked;
   drawn drawn[most_drawn + most_parts];
   sorted sorted[most_sorted];
   int64_t now; /* calls of fmm_estimate_counts */
@@ -47,20 +46,11 @@ struct fmm_estimate {
 
 static int64_t larger_set(const fmm_estimate *e) { return e->origin.n[0] > e->origin.n[1] ? e->origin.n[0] : e->origin.n[1]; }
 
-static fmm_status pick(fmm_estimate *e) {
-  if (e->is_picked) return FMM_OK;
-  const fmm_status picked = fmm_sample_pick(&e->picks, &e->origin);
-  if (picked != FMM_OK) return fmm_sample_picks_free(&e->picks), picked;
-  e->is_picked = 1;
-  return FMM_OK;
-}
-
 static fmm_status find_dimension(fmm_estimate *e) {
   fmm_sample sample;
   fmm_sample_keys keys;
   e->dimension = 3;
   if (larger_set(e) <= FMM_ESTIMATE_EXACT) return FMM_OK;
-  FMM_TRY(pick(e));
   fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / FMM_SAMPLE_MOST), &e->picks);
   if (status == FMM_OK) status = fmm_sample_sort(&sample, &e->origin, 1, &keys);
   if (status == FMM_OK) {
@@ -105,6 +95,7 @@ static fmm_status create(fmm_estimate **estimate, const fmm_origin *origin) {
     e->origin.distribution = e->distribution;
   }
   fmm_status status = sort_all(e);
+  if (status == FMM_OK) status = fmm_sample_pick(&e->picks, &e->origin);
   if (status == FMM_OK) status = find_dimension(e);
   if (status == FMM_OK) *estimate = e;
   else fmm_estimate_destroy(&e);
@@ -214,7 +205,6 @@ static fmm_status draw(fmm_estimate *e, double divisor, fmm_sample *borrowed) {
     if (!d->last_use) empty = d;
   }
   if (!empty) return FMM_FAIL(FMM_ERR_INTERNAL, "more than %d samples for %d trees", (int)most_drawn + most_parts, (int)most_parts);
-  FMM_TRY(pick(e));
   fmm_status status = fmm_sample_make(&empty->sample, &e->origin, divisor, &e->picks);
   if (status != FMM_OK) return fmm_sample_free(&empty->sample), status;
   empty->divisor = divisor, empty->last_use = e->now;
