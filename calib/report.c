@@ -60,7 +60,8 @@ static void add_constants(writer *w, const fmm_device_rates *d) {
       if (!(c->value > 0)) add(w, "%9s\n", "not measured");
       else {
         char other[16] = "-", accuracies[32] = "-"; /* as the constant, or the phase has no such part */
-        if (k && c->coarse > 0) snprintf(accuracies, sizeof accuracies, "%.2f", c->coarse);
+        if (k && c->coarse > 0 && c->coarse_gradient > 0) snprintf(accuracies, sizeof accuracies, "%.2f, %.2f", c->coarse, c->coarse_gradient);
+        else if (k && c->coarse > 0) snprintf(accuracies, sizeof accuracies, "%.2f", c->coarse);
         else if (!k && c->near > 0 && c->full > 0) snprintf(accuracies, sizeof accuracies, "%.2f, %.2f", c->near, c->full);
         if (c->other > 0) snprintf(other, sizeof other, "%.2f", c->other);
         add(w, "%9.2f %7s %12.1f %10.1f %11.1f %13.1f %9.2f %16s   ", c->value, other, 1e9 * c->entry_s, 1024e9 * c->byte_s, 1e6 * c->launch_s, 1e9 * c->chain_s, gradient, accuracies);

@@ -33,13 +33,22 @@ static int select_samples(const fmm_samples *samples, fmm_device device, int pha
   return n;
 }
 
+/* Whether a phase of the sweep has sums whose accuracy the tolerance tells. On CPU cores only U has: points meet surfaces by solid harmonics. */
+static int has_accuracies(fmm_device device, int phase) { return phase == FMM_PHASE_ULIST || (device == FMM_DEVICE_GPU && phase != FMM_PHASE_VLIST); }
+
 /* one: room for all samples. Nothing to fit is no failure. */
 static fmm_status fit_cell(const fmm_samples *samples, fmm_device device, int phase, int precision, fmm_sample *one, fmm_constant *constant) {
   fmm_constant fitted = {0};
-  double *const factors[FMM_N_SWEEP_KINDS] = {[FMM_SWEEP_GRADIENT] = fmm_phase_makes_results[phase] ? &fitted.gradient : NULL, [FMM_SWEEP_COARSE] = &fitted.coarse, [FMM_SWEEP_NEAR] = &fitted.near, [FMM_SWEEP_FULL] = &fitted.full};
+  const int gradients = fmm_phase_makes_results[phase], accuracies = has_accuracies(device, phase);
+  double *const factors[FMM_N_SWEEP_KINDS] = {[FMM_SWEEP_GRADIENT] = gradients ? &fitted.gradient : NULL, /* before the one with both */
+                                              [FMM_SWEEP_COARSE] = accuracies ? &fitted.coarse : NULL, [FMM_SWEEP_COARSE_GRADIENT] = gradients && accuracies ? &fitted.coarse_gradient : NULL,
+                                              [FMM_SWEEP_NEAR] = accuracies ? &fitted.near : NULL, [FMM_SWEEP_FULL] = accuracies ? &fitted.full : NULL};
   fmm_status status = fmm_fit_constant(select_samples(samples, device, phase, precision, FMM_SWEEP_USUAL, one), one, &fitted);
-  for (int kind = 0; kind < FMM_N_SWEEP_KINDS && phase != FMM_PHASE_VLIST && status == FMM_OK; kind++) /* V has no sums over points */
-    if (factors[kind]) status = fmm_fit_factor(select_samples(samples, device, phase, precision, (fmm_sweep_kind)kind, one), one, &fitted, factors[kind]);
+  for (int kind = 0; kind < FMM_N_SWEEP_KINDS && status == FMM_OK; kind++)
+    if (factors[kind]) {
+      const int n = select_samples(samples, device, phase, precision, (fmm_sweep_kind)kind, one);
+      status = fmm_fit_factor(n, one, &fitted, kind == FMM_SWEEP_GRADIENT ? FMM_FACTOR_OF_ALL : FMM_FACTOR_OF_SUMS, kind == FMM_SWEEP_COARSE_GRADIENT && fitted.gradient > 0 ? fitted.gradient : 1, factors[kind]);
+    }
   if (status != FMM_OK && status != FMM_ERR_ARGUMENT) return status;
   *constant = status == FMM_OK ? fitted : (fmm_constant){0};
   return FMM_OK;

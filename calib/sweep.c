@@ -13,7 +13,7 @@ enum { FEWEST_CASES = 3, REPEATS = 7, REPEATS_OF_FACTORS = 3 /* which are median
 
 /* Pairs of the default accuracy in double, single where single serves, or others. */
 static double tolerance_of(fmm_precision precision, fmm_sweep_kind kind) {
-  static const double others[FMM_N_SWEEP_KINDS] = {[FMM_SWEEP_COARSE] = 1e-3, [FMM_SWEEP_NEAR] = 1e-9, [FMM_SWEEP_FULL] = 1e-12};
+  static const double others[FMM_N_SWEEP_KINDS] = {[FMM_SWEEP_COARSE] = 1e-3, [FMM_SWEEP_COARSE_GRADIENT] = 1e-3, [FMM_SWEEP_NEAR] = 1e-9, [FMM_SWEEP_FULL] = 1e-12};
   return others[kind] > 0 ? others[kind] : precision == FMM_PRECISION_DOUBLE ? 1e-6 : 1e-4;
 }
 
@@ -21,7 +21,7 @@ static fmm_options options_of(const fmm_sweep_case *c, const fmm_machine *rates,
   fmm_options o;
   fmm_options_init(&o);
   o.order = c->order;
-  o.gradient = kind == FMM_SWEEP_GRADIENT;
+  o.gradient = kind == FMM_SWEEP_GRADIENT || kind == FMM_SWEEP_COARSE_GRADIENT;
   o.leaf_size = c->leaf_size;
   o.root_scale = 1;
   o.precision = precision;
@@ -60,15 +60,15 @@ static fmm_status execute_once(fmm_plan *plan, const arrays *a, double seconds[F
   return FMM_OK;
 }
 
-/* Seconds of every phase, seconds[phase][run]: one execution to warm up, then at most `repeats` until patience_s are spent; when the warm-up took
- * longer than that, it has to do. */
+/* Seconds of every phase, seconds[phase][run]: one execution to warm up, then at most `repeats`, and at least one, until patience_s are spent; a warm-up that took several times as long has to do. */
 static fmm_status execute(fmm_plan *plan, const arrays *a, int repeats, double patience_s, double seconds[FMM_N_PHASES][REPEATS], int *n) {
+  const double several = 4;
   double start = fmm_now_s(), once[FMM_N_PHASES];
   *n = 0;
   for (int run = 0; run <= repeats; run++) {
     FMM_TRY(execute_once(plan, a, once));
     double spent = fmm_now_s() - start;
-    if (run == 0 && spent < patience_s) continue;
+    if (run == 0 && spent < several * patience_s) continue;
     for (int phase = 0; phase < FMM_N_PHASES; phase++) seconds[phase][*n] = once[phase];
     ++*n;
     if (spent >= patience_s) break;
@@ -108,7 +108,8 @@ static fmm_status run_kind(const sweep *w, const fmm_sweep_case *c, fmm_precisio
 static fmm_status run_case(const sweep *w, const fmm_sweep_case *c) {
   static const struct { fmm_precision precision; fmm_sweep_kind kind; } runs[] = {
       {FMM_PRECISION_DOUBLE, FMM_SWEEP_USUAL}, {FMM_PRECISION_SINGLE, FMM_SWEEP_USUAL}, /* of every combination, then of those that measure factors */
-      {FMM_PRECISION_DOUBLE, FMM_SWEEP_GRADIENT}, {FMM_PRECISION_SINGLE, FMM_SWEEP_GRADIENT}, {FMM_PRECISION_SINGLE, FMM_SWEEP_COARSE}, {FMM_PRECISION_DOUBLE, FMM_SWEEP_NEAR}, {FMM_PRECISION_DOUBLE, FMM_SWEEP_FULL}};
+      {FMM_PRECISION_DOUBLE, FMM_SWEEP_GRADIENT}, {FMM_PRECISION_SINGLE, FMM_SWEEP_GRADIENT}, {FMM_PRECISION_SINGLE, FMM_SWEEP_COARSE}, {FMM_PRECISION_SINGLE, FMM_SWEEP_COARSE_GRADIENT},
+      {FMM_PRECISION_DOUBLE, FMM_SWEEP_NEAR}, {FMM_PRECISION_DOUBLE, FMM_SWEEP_FULL}};
   const int n_runs = c->factors ? sizeof runs / sizeof *runs : 2;
   arrays a = {0};
   fmm_status status;
@@ -134,7 +135,7 @@ static fmm_status report(fmm_progress *progress, void *context, const fmm_sweep_
 
 fmm_status fmm_sweep(const fmm_machine *rates, fmm_device device, fmm_effort effort, int threads, double budget_s, fmm_progress *progress,
                      void *context, fmm_samples *samples) {
-  sweep w = {rates, device, threads, budget_s / 40, samples};
+  sweep w = {rates, device, threads, budget_s / 100, samples};
   double start = fmm_now_s(), longest = 0;
   int total = 1;
   for (int i = 0; i < total; i++) {

@@ -1,7 +1,7 @@
 /* The sweep: real evaluations over distribution, N, q, p and precision, each giving the measured seconds of its phases beside what the model
  * says of the same tree with all constants 1. Combinations are visited in an order of which every prefix is well spread, so that a time budget
  * may end the sweep anywhere. Every third combination is held out from the fit, and every
- * fourth is evaluated with gradients, and with sums of other accuracies, too, for one factor a phase each. Reference: Choi et al. 2014, section 4.3. */
+ * fourth is evaluated with gradients, and with sums of other accuracies, too, for factors of a phase. Reference: Choi et al. 2014, section 4.3. */
 #ifndef FMM_SWEEP_H
 #define FMM_SWEEP_H
 #include "model/model.h"
@@ -14,11 +14,11 @@ fmm_status fmm_effort_find(const char *name, fmm_effort *effort); /* FMM_ERR_ARG
 typedef int fmm_progress(void *context, const char *what, double fraction);
 
 /* What is evaluated of a combination: what constants are fitted to, and of some combinations what factors are (fmm_constant): results with gradients, sums less and more exact. */
-typedef enum fmm_sweep_kind { FMM_SWEEP_USUAL, FMM_SWEEP_GRADIENT, FMM_SWEEP_COARSE, FMM_SWEEP_NEAR, FMM_SWEEP_FULL, FMM_N_SWEEP_KINDS } fmm_sweep_kind;
+typedef enum fmm_sweep_kind { FMM_SWEEP_USUAL, FMM_SWEEP_GRADIENT, FMM_SWEEP_COARSE, FMM_SWEEP_COARSE_GRADIENT, FMM_SWEEP_NEAR, FMM_SWEEP_FULL, FMM_N_SWEEP_KINDS } fmm_sweep_kind;
 
 /* One phase of one evaluation: features of the model and the median of the repeats. */
 typedef struct fmm_sweep_sample {
-  int run;                 /* number of the evaluation: two a combination, double then single, and five more where factors are measured */
+  int run;                 /* number of the evaluation: two a combination, double then single, and six more where factors are measured */
   fmm_phase phase;
   fmm_device device;
   int precision;           /* index */

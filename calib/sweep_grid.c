@@ -3,20 +3,20 @@
 
 #include "calib/sweep.h"
 
-enum { MOST_VALUES = 8, DISTRIBUTIONS = 2 };
+enum { MOST_VALUES = 8, DISTRIBUTIONS = 3 };
 
 /* Zero-terminated values of each axis, by device; points are multiplied for CPUs of many cores. */
 typedef struct sweep_grid { int64_t n_points[MOST_VALUES]; int leaf_size[MOST_VALUES], order[MOST_VALUES]; } sweep_grid;
 static const sweep_grid grids[FMM_N_DEVICES][FMM_N_EFFORTS] = {
     {{{12000, 25000, 50000}, {40, 100, 250}, {4, 6, 8}}, /* leaves as large as are chosen: pairs beyond them are not to be guessed */
-     {{5000, 20000, 80000, 300000}, {30, 70, 160, 400}, {4, 6, 8, 10}},
+     {{20000, 60000, 180000, 500000}, {30, 70, 160, 400}, {4, 5, 7, 10}}, /* more than outer caches hold; the orders of 3, 6 and 9 digits */
      {{5000, 20000, 80000, 300000, 1000000}, {25, 50, 100, 200, 400}, {3, 4, 6, 8, 10, 12}}},
     {{{50000, 150000, 500000}, {60, 150, 400}, {4, 6, 8}}, /* the quickest: of a GPU that is filled */
      {{20000, 80000, 350000, 1500000}, {50, 120, 250, 500}, {4, 6, 8, 10}},
      {{20000, 80000, 350000, 1500000, 4000000}, {40, 80, 150, 300, 600}, {3, 4, 6, 8, 10, 12}}},
 };
 static const char *const names[FMM_N_EFFORTS] = {"quick", "standard", "thorough"};
-static const char *const distributions[DISTRIBUTIONS] = {"ellipsoid", "uniform"}; /* all six phases; the trees of the 2014 model */
+static const char *const distributions[DISTRIBUTIONS] = {"ellipsoid", "uniform", "plummer"}; /* all six phases, on a surface; the trees of the 2014 model; leaves of all sizes in space */
 
 const char *fmm_effort_name(fmm_effort effort) { return names[effort]; }
 

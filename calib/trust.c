@@ -35,7 +35,7 @@ static void look_at_factors(const fmm_machine *m, fmm_device device, odd *o) {
   for (int phase = 0; phase < FMM_N_PHASES; phase++)
     for (int k = 0; k < FMM_N_PRECISIONS; k++) {
       const fmm_constant *c = &m->device[device].constant[phase][k];
-      const struct { double factor; const char *kind; } all[] = {{c->gradient, "with gradients as without"}, {c->coarse, "at 3 digits as at 6"}, {c->near, "at 9 digits as at 6"}, {c->full, "at 12 digits as at 6"}};
+      const struct { double factor; const char *kind; } all[] = {{c->gradient, "with gradients as without"}, {c->coarse, "at 3 digits as at 6"}, {c->coarse_gradient, "with gradients at 3 digits as at 6"}, {c->near, "at 9 digits as at 6"}, {c->full, "at 12 digits as at 6"}};
       for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (distance(all[i].factor) > distance(o->factor)) *o = (odd){all[i].factor, all[i].kind, device, phase, k};
     }

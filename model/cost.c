@@ -1,5 +1,5 @@
-/* The cost table: roofline of each phase and level on each device, its two parts times their fitted constants, plus entries, all but V's times what gradients and the accuracy of sums
- * make of it, plus launches.
+/* The cost table: roofline of each phase and level on each device, its two parts times their fitted constants, plus entries and bytes, plus launches. Sums of another accuracy than the fit's multiply the part of
+ * them (of U, up, down, W and X) alone, gradients all but launches.
  * Compute time of pairs follows Choi et al. 2014, eq. 6: the profile has the effective peak of the Laplace pair sum (11 flops in 7 + r
  * instructions) and the multiply-add peak (2 flops an instruction), which give r, the cost of the reciprocal square root; another pair
  * interaction then takes (its instructions + r) / (7 + r) of a Laplace pair's time; a point and solid harmonics have no root. The CPU's U list sums pairs of leaves in both directions at once
@@ -127,9 +127,12 @@ static fmm_constant usable_constant(const fmm_device_rates *d, int phase, int pr
 /* Seconds of a level's work besides launches, and what the hardware allows. */
 typedef struct level_time { double seconds, limit_s; } level_time;
 
-static level_time time_of(const fmm_constant *c, const fmm_work *work, bound b, double factor, int precision) {
-  const double roofline_s = c->value * (b.limit_s - b.other_s + b.tail_s) + fmm_constant_other(c) * b.other_s;
-  return (level_time){factor * (roofline_s + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.allowed_s};
+/* What work of another kind than the fit's takes of an ideal run's: all but launches, where there are gradients; the sums, where they are of another accuracy. */
+typedef struct factors { double all, sums; } factors;
+
+static level_time time_of(const fmm_constant *c, const fmm_work *work, bound b, factors factor, int precision) {
+  const double roofline_s = factor.sums * c->value * (b.limit_s - b.other_s + b.tail_s) + fmm_constant_other(c) * b.other_s;
+  return (level_time){factor.all * (roofline_s + c->entry_s * work->entries + c->byte_s * work->bytes / (precision + 1)), b.allowed_s};
 }
 
 /* U on a GPU in single: of tiles that are too tight for float all is summed in double; where both directions are, mostly what a leaf has with itself alone, where nearly all near pairs are. A leaf that is the whole tree has
@@ -139,11 +142,13 @@ static double share_in_double(const fmm_counts *c) {
   return c->tight_share * (c->both_on_gpu[1] && c->n_leaves > 1 && c->own_pairs < all ? c->own_pairs / all : 1);
 }
 
+static double gradient_factor(const fmm_constant *c, const fmm_counts *counts, int phase) { return counts->gradient && fmm_phase_makes_results[phase] && c->gradient > 0 ? c->gradient : 1; }
+
 static level_time with_tight_tiles(level_time all, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, const fmm_work *work) {
   const fmm_constant c = usable_constant(&machine->device[FMM_DEVICE_GPU], FMM_PHASE_ULIST, 0);
   const bound b = roofline(machine, FMM_DEVICE_GPU, pair, counts, FMM_PHASE_ULIST, work, 0, 1);
   const double share = share_in_double(counts);
-  const level_time tight = time_of(&c, work, b, c.gradient > 0 && counts->gradient ? c.gradient : 1, 0);
+  const level_time tight = time_of(&c, work, b, (factors){gradient_factor(&c, counts, FMM_PHASE_ULIST), 1}, 0);
   return (level_time){(1 - share) * all.seconds + share * tight.seconds, (1 - share) * all.limit_s + share * tight.limit_s};
 }
 
@@ -159,7 +164,8 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   fmm_constant c = usable_constant(d, phase, precision);
   fmm_cost cost = {.feasible = 1, .p90_error = c.n_held_out ? c.p90_error : 0};
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
-  double launch_s = d->launch_s.value + c.launch_s + c.chain_s * fmm_phase_unknowns(counts, pair, (fmm_phase)phase), factor = (counts->gradient && fmm_phase_makes_results[phase] && c.gradient > 0 ? c.gradient : 1) * fmm_constant_at(&c, precision, counts->tolerance);
+  double launch_s = d->launch_s.value + c.launch_s + c.chain_s * fmm_phase_unknowns(counts, pair, (fmm_phase)phase);
+  const factors factor = {gradient_factor(&c, counts, phase), fmm_constant_at(&c, precision, counts->tolerance, counts->gradient && fmm_phase_makes_results[phase])};
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
     const fmm_work *work = &counts->level[fmm_work_on(counts, (fmm_phase)phase, (fmm_device)device, precision)][level];
     level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision, precision), factor, precision);

@@ -158,17 +158,21 @@ fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *cons
   return FMM_OK;
 }
 
-fmm_status fmm_fit_factor(int n, const fmm_sample *samples, const fmm_constant *constant, double *factor) {
+/* Runs that tell what a part takes are those of whose time, as it is foretold, at least half is that part's. */
+static const double least_of_sums = 0.5;
+
+fmm_status fmm_fit_factor(int n, const fmm_sample *samples, const fmm_constant *constant, fmm_factor_of of, double beside, double *factor) {
   double *ratio;
   int count = 0;
   FMM_TRY(FMM_ALLOCATE(&ratio, n, "the runs of a kind of their own"));
   for (int i = 0; i < n; i++) {
     const fmm_sample *s = &samples[i];
-    double launches = s->launches_s + constant->launch_s * s->launches + constant->chain_s * s->chain, foretold = fmm_fit_predict(constant, s) - launches;
-    if (usable(s) && foretold > 0 && launches <= most_launches * s->seconds) ratio[count++] = (s->seconds - launches) / foretold;
+    const double launches = s->launches_s + constant->launch_s * s->launches + constant->chain_s * s->chain, own = fmm_fit_predict(constant, s) - launches;
+    const double part = of == FMM_FACTOR_OF_SUMS ? constant->value * (s->roofline_s - s->other_s) : own;
+    if (usable(s) && part > 0 && part >= least_of_sums * own && launches <= most_launches * s->seconds) ratio[count++] = ((s->seconds - launches) / beside - (own - part)) / part;
   }
   qsort(ratio, (size_t)count, sizeof *ratio, ascending);
-  *factor = count ? (ratio[(count - 1) / 2] + ratio[count / 2]) / 2 : 0;
+  *factor = count ? fmax(0, (ratio[(count - 1) / 2] + ratio[count / 2]) / 2) : 0;
   FMM_FREE(&ratio);
   return FMM_OK;
 }

@@ -17,15 +17,15 @@ static double point_bytes(const fmm_counts *c, const fmm_pair_info *pair) {
   return source * (double)c->n_sources + (c->same_points ? 0 : target * (double)c->n_targets);
 }
 
-static double rows_bytes(const fmm_counts *c, fmm_phase phase, double most_rows, double entry_bytes) {
-  double entries = c->total[phase].entries;
+static double rows_bytes(double entries, double most_rows, double entry_bytes) {
   return entries * entry_bytes + fmin(entries, most_rows) * BYTES_A_ROW;
 }
 
-static double list_bytes(const fmm_counts *c) {
-  double leaves = (double)c->n_leaves, boxes = (double)c->n_boxes;
-  return rows_bytes(c, FMM_PHASE_ULIST, leaves, 4) + rows_bytes(c, FMM_PHASE_VLIST, boxes - leaves, 5) + rows_bytes(c, FMM_PHASE_WLIST, leaves, 4) +
-         rows_bytes(c, FMM_PHASE_XLIST, boxes, 4);
+static double list_bytes(const fmm_counts *c, const fmm_count_case *what) {
+  const double leaves = (double)c->n_leaves, boxes = (double)c->n_boxes;
+  const fmm_work *of = c->total;
+  return rows_bytes(of[FMM_PHASE_ULIST].entries, leaves, 4) + rows_bytes(fmm_vlist_parent_pairs(what, &of[FMM_PHASE_VLIST]), boxes - leaves, 5) + rows_bytes(of[FMM_PHASE_WLIST].entries, leaves, 4) +
+         rows_bytes(of[FMM_PHASE_XLIST].entries, boxes, 4);
 }
 
 static int has_far_field(const fmm_counts *c) {
@@ -213,7 +213,7 @@ void fmm_footprint_of(const fmm_counts *c, const fmm_pair_info *pair, int thread
   fmm_vlist_work v = fmm_vlist_work_of(&what);
   f.points = point_bytes(c, pair);
   f.tree = (double)c->n_boxes * BYTES_A_BOX + (double)c->n_leaves * BYTES_A_LEAF;
-  f.lists = list_bytes(c);
+  f.lists = list_bytes(c, &what);
   f.planes = (double)c->n_sources * (fmm_source_bytes(&what) - 24) + (double)c->n_targets * (fmm_target_bytes(&what) - 24);
   int v_single = precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE;
   if (gpu_fraction[FMM_PHASE_ULIST] < 1) f.workspace += ulist_bytes(c, pair, threads, precision[FMM_PHASE_ULIST]);

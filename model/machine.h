@@ -6,25 +6,25 @@
 #include "kernels/pair/accuracy_steps.h"
 #include "runtime/status.h"
 
-enum { FMM_PROFILE_SCHEMA = 11, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
+enum { FMM_PROFILE_SCHEMA = 12, FMM_MAX_NAME = 128, FMM_N_PRECISIONS = 2, FMM_LAPLACE_FLOPS = 11 /* Choi et al. 2014, eq. 6 */ }; /* double, single (mixed uses single's rates) */
 
 /* The host's whole team copies pageable densities or results of a GPU of more than so many bytes; fewer are not worth waking it. */
 enum { FMM_GPU_TEAM_BYTES = 1 << 18 };
 
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
 /* Fitted per phase, device and precision: seconds = value * main + other * other part + entry_s * entries + byte_s * bytes + (launch + launch_s + chain_s * unknowns) * launches
- * (model/cost.c), main and other being the two parts of the roofline: pairs, of V products; and products of up and down, of V on a GPU transforms (fmm_work). value: 1 is ideal,
+ * (model/cost.c), main and other being the two parts of the roofline: pairs, of V products; and products of up and down, transforms of V (fmm_work). value: 1 is ideal,
  * 0: not measured yet; other: likewise, 0: as value. What the roofline leaves out: overhead of a list entry or box, memory traffic that arithmetic does not hide, overhead of a
  * level, and of a level and unknown (values of a surface), as with these grow the operators that a level reads and what of a level's work is one after the other; 0 where the fit
- * found none. Factors on all but the launches, measured after the fit; 0: not measured, taken for 1: gradient where results have gradients; coarse, near and full where a tolerance asks
- * for sums that are less or more exact than those of the fit (fmm_constant_at). errors: |predicted - measured| /
+ * found none. Factors measured after the fit; 0: not measured, taken for 1: gradient, on all but the launches, where results have gradients; coarse (with gradients coarse_gradient, besides), near and full, on
+ * `value`, where a tolerance asks for sums that are less or more exact than those of the fit (fmm_constant_at). errors: |predicted - measured| /
  * measured over the n_held_out runs kept out of the fit. */
-typedef struct fmm_constant { double value, other, entry_s, byte_s, launch_s, chain_s, gradient, coarse, near, full, median_error, p90_error; int n_fit, n_held_out; } fmm_constant;
+typedef struct fmm_constant { double value, other, entry_s, byte_s, launch_s, chain_s, gradient, coarse, coarse_gradient, near, full, median_error, p90_error; int n_fit, n_held_out; } fmm_constant;
 /* The fit's runs are in single at 1e-4 and in double at 1e-6, where one Newton step does; the others by the steps of CPUs with AVX-512 (kernels/pair/accuracy_steps.h; a GPU's sums change at 1e-10).
  * tolerance 0: not known. Returns the factor. */
-static inline double fmm_constant_at(const fmm_constant *c, int precision, double tolerance) {
+static inline double fmm_constant_at(const fmm_constant *c, int precision, double tolerance, int gradient) {
   double factor = 1;
-  if (precision && tolerance >= FMM_COARSE_FROM) factor = c->coarse;
+  if (precision && tolerance >= FMM_COARSE_FROM) factor = gradient && c->coarse_gradient > 0 ? c->coarse_gradient : c->coarse;
   else if (!precision && tolerance > 0 && tolerance < FMM_NEWTON_FROM) factor = tolerance >= FMM_SERIES_FROM ? c->near : c->full;
   return factor > 0 ? factor : 1;
 }

@@ -65,9 +65,11 @@ typedef struct fmm_sample { double roofline_s, other_s, entries, bytes, launches
  * two value alone, up to five one more, up to eight two more, up to sixteen three more.
  * Runs that are launches for more than half are left out where others are. FMM_ERR_ARGUMENT without usable samples. */
 fmm_status fmm_fit_constant(int n, const fmm_sample *samples, fmm_constant *constant);
-/* A factor of the constants for runs of another kind than those of the fit (with gradients, of another accuracy): the median of measured over foretold, launches left out on both sides,
- * over samples of such runs that are not launches for more than half; 0 (not measured) without any. */
-fmm_status fmm_fit_factor(int n, const fmm_sample *samples, const fmm_constant *constant, double *factor);
+/* A factor for runs of another kind than those of the fit, with gradients of all but launches, of another accuracy of the main part of the roofline, the sums: the median of measured over foretold, what it does not
+ * multiply left out on both sides, over samples of such runs that are not launches for more than half and of which what it multiplies is at least half; 0 (not measured) without any. beside: a factor of all but
+ * launches that such runs have besides, or 1. */
+typedef enum fmm_factor_of { FMM_FACTOR_OF_ALL, FMM_FACTOR_OF_SUMS } fmm_factor_of;
+fmm_status fmm_fit_factor(int n, const fmm_sample *samples, const fmm_constant *constant, fmm_factor_of of, double beside, double *factor);
 /* What the model says for a sample, without such factors. */
 double fmm_fit_predict(const fmm_constant *constant, const fmm_sample *sample);
 

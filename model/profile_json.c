@@ -26,6 +26,7 @@ static const field constant_fields[] = {FIELD(fmm_constant, value, NUMBER),     
                                         FIELD(fmm_constant, entry_s, NUMBER),      FIELD(fmm_constant, byte_s, NUMBER),
                                         FIELD(fmm_constant, launch_s, NUMBER),     FIELD(fmm_constant, chain_s, NUMBER),
                                         FIELD(fmm_constant, gradient, NUMBER),     FIELD(fmm_constant, coarse, NUMBER),
+                                        FIELD(fmm_constant, coarse_gradient, NUMBER),
                                         FIELD(fmm_constant, near, NUMBER),         FIELD(fmm_constant, full, NUMBER),
                                         FIELD(fmm_constant, median_error, NUMBER), FIELD(fmm_constant, p90_error, NUMBER),
                                         FIELD(fmm_constant, n_fit, INTEGER),       FIELD(fmm_constant, n_held_out, INTEGER), {0}};

@@ -10,9 +10,9 @@
 typedef struct fmm_work {
   double pairs;   /* kernel evaluations (U: source x target points; up, down, W, X: points x surface points, by solid harmonics points x degrees and orders); V: true M2L pairs of boxes */
   double flops;   /* floating-point operations of the form used: pair flops, 2 per multiply-add of products and of V's transforms, which are plain sums */
-  double other;   /* of these, the ones of another kind than most, which have a constant of their own: up, down, W, X: products; V on a GPU: transforms; else 0 */
+  double other;   /* of these, the ones of another kind than most, which have a constant of their own: up, down, W, X: products; V: transforms; else 0 */
   double bytes;   /* fewest bytes moved through memory, in double: inputs read once, outputs written once */
-  double entries; /* list entries or boxes handled: the unit of per-item overhead (up, down: boxes; U, W, X: entries; V: pairs of parents) */
+  double entries; /* list entries or boxes handled: the unit of per-item overhead (up, down: boxes; U, W, X: entries; V: values of parents' spectra, as sources and as targets; V on a GPU: fmm_vlist_gpu_work) */
   double longest; /* of the pairs, those that one multiprocessor (X: one warp) does alone after all others have ended, at worst (U and X on a GPU, on one level; else 0) */
 } fmm_work;
 
@@ -111,8 +111,10 @@ enum { FMM_FIRST_FAR_LEVEL = 2 };
 /* Work of one box of up or down, of one V box and of one V block, shared by the exact counts and by tests. */
 typedef struct fmm_box_work { double leaf_flops, parent_flops, box_bytes, leaf_operator_bytes, parent_operator_bytes; } fmm_box_work;
 fmm_box_work fmm_box_work_of(const fmm_count_case *what);
-typedef struct fmm_vlist_work { double frequencies, transform_flops, block_flops, spectrum_bytes, operator_bytes; } fmm_vlist_work;
+typedef struct fmm_vlist_work { double frequencies, transform_flops, block_flops, spectrum_values, spectrum_bytes, operator_bytes; } fmm_vlist_work;
 fmm_vlist_work fmm_vlist_work_of(const fmm_count_case *what);
+/* Pairs of parents of V's list, of what was counted of its products on CPU cores. */
+static inline double fmm_vlist_parent_pairs(const fmm_count_case *what, const fmm_work *work) { return (work->flops - work->other) / fmm_vlist_work_of(what).block_flops; }
 /* The same on the GPU: of a parent's transforms, one way, and of eight parents' products in one direction. entries: blocks of a window and a frequency. */
 typedef struct fmm_vlist_gpu_work { double parent_flops, parent_bytes, product_flops; } fmm_vlist_gpu_work;
 fmm_vlist_gpu_work fmm_vlist_gpu_work_of(const fmm_count_case *what);

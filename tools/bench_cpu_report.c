@@ -48,7 +48,7 @@ static void add_vlist_rates(const fmm_bench_team *team, json_t *phase) {
   fmm_machine_use_units(&machine, FMM_DEVICE_CPU, team->threads);
   fmm_vlist_work v = fmm_vlist_work_of(&what);
   double peak = machine.device[FMM_DEVICE_CPU].fma_flops_per_s[setup->state.precision[FMM_PHASE_VLIST] == FMM_PRECISION_SINGLE].value;
-  double components = pair->equivalent_components, usual = 8 * work->pairs * v.frequencies * components * components, done = work->entries * v.block_flops;
+  double components = pair->equivalent_components, usual = 8 * work->pairs * v.frequencies * components * components, done = work->flops - work->other;
   json_object_set_new(phase, "frequencies", number(v.frequencies));
   json_object_set_new(phase, "peak_flops_per_s", number(peak));
   json_object_set_new(phase, "usual", json_pack("{s:f, s:o, s:o}", "flops", usual, "flops_per_s", number(usual / seconds), "of_peak", number(usual / seconds / peak)));

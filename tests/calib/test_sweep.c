@@ -6,7 +6,7 @@
 
 static void every_prefix_of_the_sweep_is_well_spread(void **state) {
   for (fmm_effort effort = FMM_EFFORT_QUICK; effort < FMM_N_EFFORTS; effort++) {
-    int total, orders[32] = {0}, held_out = 0, ellipsoids = 0;
+    int total, orders[32] = {0}, all_orders[32] = {0}, held_out = 0, of[3] = {0};
     fmm_sweep_case_at(FMM_DEVICE_CPU, effort, 2, 0, &total);
     assert_true(total >= 54);
     for (int i = 0; i < 18; i++) {
@@ -14,11 +14,12 @@ static void every_prefix_of_the_sweep_is_well_spread(void **state) {
       assert_in_range(c.order, 3, 12);
       orders[c.order]++;
       held_out += c.held_out;
-      ellipsoids += !strcmp(c.distribution, "ellipsoid");
+      of[!strcmp(c.distribution, "ellipsoid") ? 0 : !strcmp(c.distribution, "uniform") ? 1 : 2]++;
     }
-    for (int p = 4; p <= 8; p += 2) assert_true(orders[p] >= 1);
+    for (int i = 0; i < total; i++) all_orders[fmm_sweep_case_at(FMM_DEVICE_CPU, effort, 2, i, &total).order]++;
+    for (int p = 0; p < 32; p++) assert_true(orders[p] >= (all_orders[p] > 0));
     assert_int_equal(held_out, 6);
-    assert_in_range(ellipsoids, 6, 12);
+    for (int d = 0; d < 3; d++) assert_in_range(of[d], 4, 8);
     assert_int_equal(fmm_sweep_case_at(FMM_DEVICE_CPU, effort, 2, 0, &total).held_out, 0);
   }
 }
@@ -120,6 +121,32 @@ static void a_phase_without_samples_is_marked_not_measured(void **state) {
   assert_ok(fmm_fit_samples(&samples, FMM_DEVICE_GPU, &rates));
 }
 
+/* On CPU cores the tolerance tells the accuracy of U's sums alone, on a GPU of all but V's; gradients' factor comes before the one that both have. */
+static void factors_are_measured_where_sums_have_accuracies(void **state) {
+  fmm_samples samples = {0};
+  fmm_device_rates rates[FMM_N_DEVICES] = {0};
+  for (int device = 0; device < FMM_N_DEVICES; device++)
+    for (int phase = 0; phase < FMM_N_PHASES; phase++)
+      for (int kind = 0; kind < FMM_N_SWEEP_KINDS; kind++)
+        for (int run = 0; run < 12; run++) {
+          static const double gradient[FMM_N_SWEEP_KINDS] = {1, 1.5, 1, 1.5, 1, 1}, sums[FMM_N_SWEEP_KINDS] = {1, 1, 0.6, 0.8, 1.1, 1.2};
+          fmm_sweep_sample s = {.run = run, .phase = (fmm_phase)phase, .device = (fmm_device)device, .precision = 1, .kind = (fmm_sweep_kind)kind};
+          s.sample = (fmm_sample){.roofline_s = 1e-2 * (1 + run), .entries = 1e3 * (1 + run * 7 % 5)};
+          s.sample.seconds = gradient[kind] * (2 * sums[kind] * s.sample.roofline_s + 1e-6 * s.sample.entries);
+          assert_ok(fmm_samples_add(&samples, &s));
+        }
+  for (int device = 0; device < FMM_N_DEVICES; device++) {
+    assert_ok(fmm_fit_samples(&samples, (fmm_device)device, &rates[device]));
+    for (int phase = 0; phase < FMM_N_PHASES; phase++) {
+      const fmm_constant *c = &rates[device].constant[phase][1];
+      const int results = fmm_phase_makes_results[phase], accuracies = phase == FMM_PHASE_ULIST || (device == FMM_DEVICE_GPU && phase != FMM_PHASE_VLIST);
+      assert_true(fabs(c->gradient - (results ? 1.5 : 0)) < 1e-6 && fabs(c->coarse - (accuracies ? 0.6 : 0)) < 1e-6 && fabs(c->coarse_gradient - (results && accuracies ? 0.8 : 0)) < 1e-6);
+      assert_true(fabs(c->near - (accuracies ? 1.1 : 0)) < 1e-6 && fabs(c->full - (accuracies ? 1.2 : 0)) < 1e-6);
+    }
+  }
+  fmm_samples_free(&samples);
+}
+
 static void efforts_have_names_and_unknown_ones_are_refused(void **state) {
   fmm_effort effort;
   assert_ok(fmm_effort_find("thorough", &effort));
@@ -145,7 +172,7 @@ static void samples_without_memory_fail_cleanly(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_prefix_of_the_sweep_is_well_spread),
-                                     cmocka_unit_test(the_sweep_visits_every_combination_once),
+                                     cmocka_unit_test(the_sweep_visits_every_combination_once), cmocka_unit_test(factors_are_measured_where_sums_have_accuracies),
                                      cmocka_unit_test(held_out_runs_meet_every_value_of_every_axis_and_so_do_the_others),
                                      cmocka_unit_test(more_threads_get_more_points),
                                      cmocka_unit_test(fit_recovers_known_constants_from_noisy_samples),

@@ -1,4 +1,4 @@
-/* The cost table and Choi's equations against formulas written out here from the rates of a recorded machine. */
+/* The cost table against formulas written out here from the rates of a recorded machine. */
 #include "test.h"
 #include "kernels/pair/pair_tiles.h"
 #include <math.h>
@@ -200,7 +200,7 @@ static void fewer_leaves_than_cores_leave_cores_idle(void **state) {
   }
 }
 
-/* A factor for each kind of sums; what no tolerance tells, and what was not measured, is as in the fit. */
+/* A factor for each kind of sums, of what they take and not of the rest; what no tolerance tells, and what was not measured, is as in the fit. */
 static void sums_of_other_accuracies_take_their_measured_factors(void **state) {
   const struct { double tolerance; int precision; double factor; } cases[] = {{0, 0, 1}, {0, 1, 1}, {1e-2, 0, 1}, {3e-4, 1, 0.8}, {1e-3, 1, 0.8}, {2e-4, 1, 1}, {1e-7, 0, 1}, {9e-8, 0, 1.2}, {1e-9, 0, 1.2}, {9e-10, 0, 1.4}, {1e-12, 0, 1.4}, {1e-12, 1, 1}};
   fmm_machine m = machine("cpu-2-cores"), plain = m;
@@ -215,6 +215,39 @@ static void sums_of_other_accuracies_take_their_measured_factors(void **state) {
     const double with = t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][cases[i].precision].seconds, without = u.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][cases[i].precision].seconds;
     assert_near(with - 3e-6, cases[i].factor * (without - 3e-6), 1e-12);
   }
+  for (int k = 0; k < 2; k++) m.device[0].constant[FMM_PHASE_ULIST][k].entry_s = 1e-5, m.device[0].constant[FMM_PHASE_ULIST][k].byte_s = 1e-9;
+  const double rest[FMM_N_PRECISIONS] = {1000 * 1e-5 + 1e6 * 1e-9, 1000 * 1e-5 + 0.5e6 * 1e-9}; /* entries and bytes: as in the fit */
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fmm_counts c = counts();
+    fmm_cost_table t, u;
+    c.tolerance = cases[i].tolerance;
+    fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+    fmm_cost_table_make(&plain, &c, &fmm_info_laplace, &u);
+    const int k = cases[i].precision;
+    assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][k].seconds - rest[k] - 3e-6, cases[i].factor * (u.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][k].seconds - 3e-6), 1e-12);
+  }
+}
+
+/* With gradients sums at 3 digits have a factor of their own, of what they take beside the gradients' factor, and where that was not measured the one without. */
+static void sums_at_three_digits_with_gradients_have_their_own_factor(void **state) {
+  fmm_machine m = machine("cpu-2-cores");
+  fmm_constant *u = &m.device[0].constant[FMM_PHASE_ULIST][1];
+  fmm_counts c = counts();
+  fmm_cost_table t;
+  double seconds[4];
+  c.gradient = 1;
+  u->entry_s = 1e-5, u->gradient = 1.5, u->coarse = 0.5;
+  for (int i = 0; i < 4; i++) {
+    c.tolerance = i < 1 ? 1e-4 : 1e-3;
+    u->coarse_gradient = i == 2 ? 0.8 : 0;
+    c.gradient = i < 3;
+    fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+    seconds[i] = t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][1].seconds - 3e-6;
+  }
+  const double entries = 1.5 * 1000 * 1e-5, sums = seconds[0] - entries;
+  assert_near(seconds[1], 0.5 * sums + entries, 1e-12);
+  assert_near(seconds[2], 0.8 * sums + entries, 1e-12);
+  assert_true(seconds[3] < seconds[1]); /* without gradients neither factor of theirs */
 }
 
 /* Where a GPU sums U in both directions it is priced by that work, a multiply-add more a pair, in both precisions; with gradients in single alone, by five operations more. The CPU knows nothing of it. */
@@ -434,36 +467,13 @@ static void what_is_beside_the_phases_is_as_measured(void **state) {
   assert_near(t.frame_s, 3e-4 + fmm_frame_bytes(&t, &c) / 12.5e9, 1e-12);
 }
 
-/* Table 1 of the paper for the Tesla M2090; the log shipped with the 2014 code shows 0.625 s for the U list of this case. */
-static const fmm_choi_machine m2090 = {174.3e9, 129.4e9, 2.99, 1.56, 0.95, 7.61};
-
-static void equation_2_gives_the_measured_u_list_of_the_m2090(void **state) {
-  fmm_choi_times t;
-  fmm_choi_predict(&m2090, 1048576, 256, 6, &t);
-  assert_near(t.ulist_s, 1.56 * 11 * 46 * 46 * 46 * 256.0 * 256 / 174.3e9, 1e-12); /* b = 4096 = 16^3: 3 x 16 - 2 = 46 */
-  assert_near(t.ulist_s, 0.63, 0.01);
-  assert_near(t.ulist_s, 0.625, 0.01);
-}
-
-static void equations_3_to_5_are_streams_of_8_byte_values(void **state) {
-  fmm_choi_times t;
-  fmm_choi_predict(&m2090, 1048576, 256, 6, &t);
-  double b = 4096, n_s = 152;
-  assert_near(t.vlist_s, 0.95 * 8 * 3 * b * n_s * sqrt(n_s) * 189 / 129.4e9, 1e-12);
-  assert_near(t.up_s, 2.99 * 8 * (4 * 1048576.0 + 2 * b * n_s * 153) / 129.4e9, 1e-12);
-  assert_near(t.down_s, 7.61 * 8 * (1048576.0 + 2 * b * n_s * 153) / 129.4e9, 1e-12);
-}
-
-/* Eq. 6: the M2090 has 512 units at 1.3 GHz and half as many double instructions a cycle; r = 14: Table 1 says 174.3 GFLOP/s. */
-static void equation_6_gives_the_peak_of_table_1(void **state) { assert_near(fmm_choi_peak(14, 1.3e9, 512 / 2), 174.3e9, 0.001); }
-
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_phase_takes_the_larger_of_compute_and_memory),
                                      cmocka_unit_test(the_two_parts_of_a_phase_have_constants_of_their_own),
                                      cmocka_unit_test(moments_of_many_leaves_are_priced_by_their_recurrence),
                                      cmocka_unit_test(sums_along_the_rows_of_surfaces_are_priced_by_what_they_do),
                                      cmocka_unit_test(a_phase_without_work_costs_nothing),
-                                     cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst),
+                                     cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst), cmocka_unit_test(sums_at_three_digits_with_gradients_have_their_own_factor),
                                      cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),
                                      cmocka_unit_test(the_longest_tile_of_u_comes_on_top), cmocka_unit_test(the_longest_row_of_x_comes_on_top),
       cmocka_unit_test(u_on_the_gpu_in_both_directions_is_a_work_of_its_own),
@@ -478,9 +488,6 @@ int main(void) {
                                      cmocka_unit_test(what_a_gpu_s_tensor_cores_allow_limits_products),
                                      cmocka_unit_test(an_absent_gpu_is_infeasible_with_a_reason),
                                      cmocka_unit_test(what_is_beside_the_phases_is_as_measured),
-                                     cmocka_unit_test(transfers_carry_densities_results_and_equivalents),
-                                     cmocka_unit_test(equation_2_gives_the_measured_u_list_of_the_m2090),
-                                     cmocka_unit_test(equations_3_to_5_are_streams_of_8_byte_values),
-                                     cmocka_unit_test(equation_6_gives_the_peak_of_table_1)};
+                                     cmocka_unit_test(transfers_carry_densities_results_and_equivalents)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

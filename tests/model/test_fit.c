@@ -190,18 +190,45 @@ static void a_factor_is_the_median_beside_launches(void **state) {
     s[i].seconds = factor * (2 * s[i].roofline_s + 1e-3) + 5e-4;
   }
   double measured;
-  assert_ok(fmm_fit_factor(5, s, &c, &measured));
+  assert_ok(fmm_fit_factor(5, s, &c, FMM_FACTOR_OF_ALL, 1, &measured));
   assert_true(fabs(measured - 1.5) < 1e-12 && !memcmp(&c, &fitted, sizeof c));
   for (int i = 0; i < 5; i++) s[i].launches_s = 1; /* says nothing of the rest */
-  assert_ok(fmm_fit_factor(5, s, &c, &measured));
+  assert_ok(fmm_fit_factor(5, s, &c, FMM_FACTOR_OF_ALL, 1, &measured));
   assert_true(measured == 0);
   measured = 1;
-  assert_ok(fmm_fit_factor(0, NULL, &c, &measured));
+  assert_ok(fmm_fit_factor(0, NULL, &c, FMM_FACTOR_OF_ALL, 1, &measured));
+  assert_true(measured == 0);
+}
+
+/* Sums that take 0.6 of their time, in runs of which they are a tenth to nearly all: those where they are less than half tell nothing. */
+static void a_factor_of_sums_leaves_the_rest_as_it_is(void **state) {
+  const fmm_constant c = {.value = 2, .other = 3, .entry_s = 1e-6, .byte_s = 1e-10, .launch_s = 1e-4};
+  fmm_sample s[20];
+  double measured;
+  for (int i = 0; i < 20; i++) {
+    const double sums = 1e-3 * (1 + i), other = 2e-3;
+    s[i] = (fmm_sample){.roofline_s = sums + other, .other_s = other, .entries = 3e3, .bytes = 1e7, .launches = 5, .launches_s = 1e-5};
+    s[i].seconds = fmm_fit_predict(&c, &s[i]) - 0.4 * 2 * sums;
+    if (2 * sums < 0.5 * (fmm_fit_predict(&c, &s[i]) - 5e-4 - 1e-5)) s[i].seconds *= 3; /* as other work might have it: not looked at */
+  }
+  assert_ok(fmm_fit_factor(20, s, &c, FMM_FACTOR_OF_SUMS, 1, &measured));
+  assert_true(fabs(measured - 0.6) < 1e-12);
+  fmm_sample with_gradients[20];
+  for (int i = 0; i < 20; i++) {
+    const double launches = s[i].launches_s + c.launch_s * s[i].launches;
+    with_gradients[i] = s[i], with_gradients[i].seconds = 1.3 * (s[i].seconds - launches) + launches;
+  }
+  assert_ok(fmm_fit_factor(20, with_gradients, &c, FMM_FACTOR_OF_SUMS, 1.3, &measured));
+  assert_true(fabs(measured - 0.6) < 1e-12);
+  assert_ok(fmm_fit_factor(2, s, &c, FMM_FACTOR_OF_SUMS, 1, &measured)); /* 2 and 4 ms of 13 and 15 */
+  assert_true(measured == 0);
+  for (int i = 0; i < 20; i++) s[i].seconds = 1e-3; /* less than what the rest takes */
+  assert_ok(fmm_fit_factor(20, s, &c, FMM_FACTOR_OF_SUMS, 1, &measured));
   assert_true(measured == 0);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(exact_samples_give_the_constants_back),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_factor_of_sums_leaves_the_rest_as_it_is), cmocka_unit_test(exact_samples_give_the_constants_back),
                                      cmocka_unit_test(all_four_constants_come_back_from_exact_samples), cmocka_unit_test(all_six_constants_come_back_from_exact_samples),
                                      cmocka_unit_test(few_samples_fit_few_constants), cmocka_unit_test(few_samples_have_one_constant_for_both_parts),
                                      cmocka_unit_test(work_is_not_free_where_a_sweep_does_not_show_its_cost), cmocka_unit_test(an_overhead_that_would_be_negative_is_zero),

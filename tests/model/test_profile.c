@@ -129,8 +129,8 @@ static void fresh(void) {
 }
 
 static void newer_older_and_absent_schema_are_refused(void **state) {
-  fresh(), edit("\"schema\": 11", "\"schema\": 12"), assert_refused("newer");
-  fresh(), edit("\"schema\": 11", "\"schema\": 10"), assert_refused("schema 10 is older"), assert_refused("run fmm-calibrate");
+  fresh(), edit("\"schema\": 12", "\"schema\": 13"), assert_refused("newer");
+  fresh(), edit("\"schema\": 12", "\"schema\": 11"), assert_refused("schema 11 is older"), assert_refused("run fmm-calibrate");
   fresh(), edit("\"schema\"", "\"scheme\""), assert_refused("no schema number");
   FILE *f = fopen(file, "w");
   fputs("[1, 2]", f), fclose(f);

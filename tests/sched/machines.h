@@ -30,7 +30,7 @@ static inline fmm_counts full_tree(double n, int depth, int order) {
     double boxes = exp2(3 * l), parents = 3 * exp2(l - 1) - 2, entries = parents * parents * parents - boxes / 8;
     c.n_boxes += (int64_t)boxes;
     if (l < 2) continue;
-    c.level[FMM_PHASE_VLIST][l] = (fmm_work){.flops = entries * v.block_flops + 2 * boxes * v.transform_flops, .entries = entries,
+    c.level[FMM_PHASE_VLIST][l] = (fmm_work){.flops = entries * v.block_flops + 2 * boxes * v.transform_flops, .other = 2 * boxes * v.transform_flops, .entries = 2 * boxes / 8 * v.spectrum_values,
                                              .bytes = 4 * boxes * v.spectrum_bytes};
     fmm_vlist_gpu_work g = fmm_vlist_gpu_work_of(&what);
     double all = boxes / 8; /* parents: sources and targets; 26 directions of each eight */
