@@ -39,7 +39,7 @@ static fmm_machine odd_machine(void) {
     for (int i = 0; i < 12; i++) rates[i]->value = next *= 3.7, rates[i]->spread = 1 / next;
     for (int phase = 0; phase < FMM_N_PHASES; phase++)
       for (int p = 0; p < FMM_N_PRECISIONS; p++)
-        r->constant[phase][p] = (fmm_constant){1 + phase / 7.0 + p, 2 + phase / 3.0, 1e-9 * (phase + 1) / 3, 1e-12 * (p + 1), 1e-6 * (phase + p), 1e-8 / (phase + 3), 1 + p / 9.0, 0.7 + p / 11.0, 1.1 + p / 13.0, 1.3 + p / 17.0, 0.1 / (p + 3), 0.2 / (p + 3), 10 * phase, p};
+        r->constant[phase][p] = (fmm_constant){1 + phase / 7.0 + p, 2 + phase / 3.0, 1e-9 * (phase + 1) / 3, 1e-12 * (p + 1), 1e-6 * (phase + p), 1e-8 / (phase + 3), 1 + p / 9.0, 0.7 + p / 11.0, 0.8 + p / 12.0, 1.1 + p / 13.0, 1.3 + p / 17.0, 0.1 / (p + 3), 0.2 / (p + 3), 10 * phase, p};
   }
   return m;
 }
