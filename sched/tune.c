@@ -4,7 +4,7 @@
  *   - Evenly filled boxes (uniform points, spheres), told by leaves that do not halve where q doubles: the tree changes with q in jumps, while s makes the number of boxes an edge nearly
  *     continuous. s that brings n there follows from the dimension of what the points fill, q somewhat above n. The valley of good trees runs along diagonals, q growing with s, so
  *     neighbours that way and in s are tried next, as long as they gain, then in q.
- *   - Other points: q acts smoothly and s little, so q first, then three scales and the neighbours of the best.
+ *   - Other points: q acts smoothly and s little, so q first, then three scales and the neighbours of the best. Where leaves of what was seen by then do not follow q after all, as even boxes' may by chance, on as above.
  * Where schedules of both devices are about as fast as one another, each is best on a tree of its own, and the smallest over all of them has several valleys: so for each that
  * came near the best the same search is made again. Every pair is estimated once, for all schedules; those that will be asked for whatever the first of them tells are estimated together.
  * Each round of estimates is made only if what such rounds gain on average, over the executions that the tree is for, is worth their seconds. */
@@ -212,11 +212,22 @@ static fmm_status jump(search *s, spot (*best)(const search *), gains gain) {
   return s->found.factor[s->goal] > 0 ? FMM_OK : climb(s, 2, far_sizes, MOST_ROUNDS, of_others);
 }
 
-/* Whether twice the leaf size has about half of the leaves, as where points scatter over boxes of all sizes. */
+/* Whether leaves are about half as many where the leaf size is twice as large, as where points scatter over boxes of all sizes: by one of the first two trees and those seen at their scale within a factor of two. */
 static int is_smooth(const search *s) {
-  const fmm_tree_options once = tree_at(s, (spot){0, 0}), twice = tree_at(s, (spot){2, 0});
-  const int i = find_seen(s, &once), k = find_seen(s, &twice);
-  return i < s->n && k < s->n && fabs(log2((double)s->seen[i].n_leaves / fmax(1, (double)s->seen[k].n_leaves)) - 1) <= 0.35;
+  const double most = 0.35;
+  int pairs = 0;
+  for (int twice = 0; twice < 2; twice++) {
+    const fmm_tree_options first = tree_at(s, (spot){2 * twice, 0});
+    const int k = find_seen(s, &first);
+    for (int i = 0; i < s->n && k < s->n; i++) {
+      const finding *other = &s->seen[i];
+      const double steps = log2((double)other->tree.leaf_size / first.leaf_size), leaves = log2((double)s->seen[k].n_leaves / fmax(1, (double)other->n_leaves));
+      if (i == k || other->tree.root_scale != first.root_scale || fabs(steps) > 1) continue;
+      if (fabs(leaves - steps) > most) return 0;
+      pairs++;
+    }
+  }
+  return pairs > 0;
 }
 
 /* Three scales a quarter of the range apart, then the neighbours of the best of them. */
@@ -226,19 +237,20 @@ static fmm_status search_scales(search *s, gains far, int n, const spot *moves, 
   return climb(s, n, moves, 1, near);
 }
 
-static fmm_status search_smooth(search *s) {
-  FMM_TRY(jump(s, best_size, of_jump_smooth));
-  FMM_TRY(climb(s, 2, sizes, MOST_ROUNDS, of_sizes));
-  if (s->root_scale > 0) return is_smooth(s) ? FMM_OK : climb(s, 2, far_sizes, MOST_ROUNDS, of_others); /* over sizes that make the same tree */
-  FMM_TRY(search_scales(s, s->dimension < 3 ? of_scales_on_surfaces : of_scales, 4, valley, of_valley_smooth));
-  return climb(s, 2, sizes, 1, of_sizes_again);
-}
-
 static fmm_status search_even(search *s) {
   FMM_TRY(jump(s, best_scale, of_jump_even));
   FMM_TRY(climb(s, 4, valley, MOST_ROUNDS, of_valley_even));
   FMM_TRY(climb(s, 2, sizes, 2, of_sizes_even));
   return climb(s, 4, valley, MOST_ROUNDS, of_valley_again);
+}
+
+static fmm_status search_smooth(search *s) {
+  FMM_TRY(jump(s, best_size, of_jump_smooth));
+  FMM_TRY(climb(s, 2, sizes, MOST_ROUNDS, of_sizes));
+  if (!is_smooth(s) && !(s->root_scale > 0)) return search_even(s); /* the first two seemed so by chance */
+  if (s->root_scale > 0) return is_smooth(s) ? FMM_OK : climb(s, 2, far_sizes, MOST_ROUNDS, of_others); /* over sizes that make the same tree */
+  FMM_TRY(search_scales(s, s->dimension < 3 ? of_scales_on_surfaces : of_scales, 4, valley, of_valley_smooth));
+  return climb(s, 2, sizes, 1, of_sizes_again);
 }
 
 /* Few points, whose counts are exact and cheap: the far field ends within a few leaf sizes, behind which a tree may be best that no step from its neighbours leads to. */
