@@ -93,6 +93,6 @@ size_t fmm_machine_text(const fmm_machine *m, char *buffer, size_t capacity) {
   add(&w, "fingerprint %s\nbuild       %s\n", m->fingerprint[0] ? m->fingerprint : "(none)", m->build[0] ? m->build : "(unknown)");
   for (int device = 0; device < FMM_N_DEVICES; device++)
     if (m->device[device].present) add_device(&w, &m->device[device], device == FMM_DEVICE_GPU);
-  add(&w, "\nPredicted time = constant x what the rates allow + entries + bytes + levels + unknowns of levels; a constant of 1 is ideal. Other: of up and down the products, of V on a GPU the transforms.\n");
+  add(&w, "\nPredicted time = constant x what the rates allow + entries + bytes + levels + unknowns of levels; a constant of 1 is ideal. Other: of up, down, W and X the products, of V on a GPU the transforms.\n");
   return w.length;
 }

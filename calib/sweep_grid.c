@@ -59,6 +59,9 @@ static int is_held_out(int position) {
   return position % 3 == (2 + block + block / 3) % 3;
 }
 
+/* One of every four, the first among them; which one drifts, so that factors are of every order of every distribution. */
+static int measures_factors(int position) { return position % 4 == (position / 4 + position / 16) % 4; }
+
 /* Four cores a unit: the same time a combination, roughly, on small and large machines. */
 static int64_t scale_points(int64_t n, int threads) { return n * (threads < 8 ? 1 : threads > 64 ? 16 : threads / 4); }
 
@@ -67,7 +70,7 @@ fmm_sweep_case fmm_sweep_case_at(fmm_device device, fmm_effort effort, int threa
   int nn = count_points(g->n_points), nq = count(g->leaf_size), np = count(g->order), n = DISTRIBUTIONS * nn * nq * np;
   int index = (int)((int64_t)position * golden_step(n) % n);
   *total = n;
-  fmm_sweep_case c = {.held_out = is_held_out(position), .factors = position % 4 == 0};
+  fmm_sweep_case c = {.held_out = is_held_out(position), .factors = measures_factors(position)};
   c.distribution = distributions[index % DISTRIBUTIONS], index /= DISTRIBUTIONS;
   c.order = g->order[index % np], index /= np;
   c.leaf_size = g->leaf_size[index % nq], index /= nq;

@@ -26,7 +26,7 @@ static void look_at(const fmm_machine *m, fmm_device device, worst *w) {
     }
 }
 
-/* What sums of another kind take beside those that a constant is of, by which it is multiplied (0: not measured). On machines left alone 0.7 to 1.9. */
+/* What sums of another kind take beside those that a constant is of, by which it is multiplied (0: not measured). On machines left alone 0.6 to 1.9. */
 typedef struct odd { double factor; const char *kind; fmm_device device; int phase, precision; } odd;
 
 static double distance(double factor) { return factor > 0 ? fabs(log(factor)) : 0; }

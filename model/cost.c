@@ -83,7 +83,8 @@ static bound roofline(const fmm_machine *machine, fmm_device device, const fmm_p
   const fmm_device_rates *d = &machine->device[device];
   int gradient = counts->gradient && fmm_phase_makes_results[phase], cheap = phase == FMM_PHASE_ULIST || by_harmonics(pair, device, phase) || by_moments(pair, counts, device, phase) || counts->order <= FMM_MOST_ORDER_OF_CHEAP_SUMS;
   int pairs_in = cheap ? precision : 0, products_in = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? precision : 0;
-  double other = work->other / d->fma_flops_per_s[products_in].value, compute = (work->flops - work->other) / d->fma_flops_per_s[products_in].value + other, tail = 0;
+  const double apart = phase == FMM_PHASE_VLIST && device == FMM_DEVICE_CPU ? 0 : work->other; /* short sweeps took V's transforms for what its entries are */
+  double other = apart / d->fma_flops_per_s[products_in].value, compute = (work->flops - apart) / d->fma_flops_per_s[products_in].value + other, tail = 0;
   if (phase != FMM_PHASE_VLIST) { /* V's pairs are pairs of boxes */
     instructions each = instructions_a_pair(pair, counts, device, phase, gradient, pairs_in, counts->both_on_gpu[form]);
     compute = work->pairs * seconds_a_pair(d, each, pairs_in) + other;
@@ -112,6 +113,19 @@ int fmm_phase_launches(const fmm_counts *counts, fmm_phase phase) {
   int levels = 0;
   for (int level = 0; level < FMM_MAX_LEVELS; level++) levels += counts->level[phase][level].entries > 0;
   return phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN ? levels : levels > 0;
+}
+
+/* Of sums with gradients, what those without take of their time: of dearer roots less is seen so. */
+static double part_without_gradients(const fmm_device_rates *d, const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int precision) {
+  const int both = counts->both_on_gpu[precision];
+  return seconds_a_pair(d, instructions_a_pair(pair, counts, device, phase, 0, precision, both), precision) / seconds_a_pair(d, instructions_a_pair(pair, counts, device, phase, 1, precision, both), precision);
+}
+
+/* What sums of the accuracy that is asked for take, of the fit's: with gradients as it was measured of them at 3 digits, at others as many seconds more as without. */
+static double sums_factor(const fmm_constant *c, const fmm_device_rates *d, const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int precision, double gradient) {
+  const int gradients = counts->gradient && fmm_phase_makes_results[phase];
+  const double factor = fmm_constant_at(c, precision, counts->tolerance, gradients);
+  return gradients && factor > 1 ? 1 + (factor - 1) * part_without_gradients(d, pair, counts, device, phase, precision) / gradient : factor;
 }
 
 /* A phase that calibration did not meet is priced by the device's worst constant, so that nothing unknown looks cheap. */
@@ -152,10 +166,12 @@ static level_time with_tight_tiles(level_time all, const fmm_machine *machine, c
   return (level_time){(1 - share) * all.seconds + share * tight.seconds, (1 - share) * all.limit_s + share * tight.limit_s};
 }
 
+static void learn(fmm_constant *c, double ratio) { c->value *= ratio, c->other *= ratio, c->entry_s *= ratio, c->byte_s *= ratio, c->launch_s *= ratio, c->chain_s *= ratio; }
+
 void fmm_cost_learn(fmm_machine *machine, const fmm_counts *counts, fmm_phase phase, fmm_device device, int precision, double ratio) {
   fmm_constant *c = machine->device[device].constant[phase];
-  c[precision].value *= ratio, c[precision].other *= ratio;
-  if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && precision && counts->tight_share > 0) c[0].value *= ratio;
+  learn(&c[precision], ratio);
+  if (phase == FMM_PHASE_ULIST && device == FMM_DEVICE_GPU && precision && counts->tight_share > 0) learn(&c[0], ratio);
 }
 
 static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const fmm_counts *counts, const fmm_pair_info *pair, int phase, int device,
@@ -165,7 +181,8 @@ static void fill_cell(fmm_cost_table *table, const fmm_machine *machine, const f
   fmm_cost cost = {.feasible = 1, .p90_error = c.n_held_out ? c.p90_error : 0};
   int launches = fmm_phase_launches(counts, (fmm_phase)phase), a_level = phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN;
   double launch_s = d->launch_s.value + c.launch_s + c.chain_s * fmm_phase_unknowns(counts, pair, (fmm_phase)phase);
-  const factors factor = {gradient_factor(&c, counts, phase), fmm_constant_at(&c, precision, counts->tolerance, counts->gradient && fmm_phase_makes_results[phase])};
+  const double gradient = gradient_factor(&c, counts, phase);
+  const factors factor = {gradient, sums_factor(&c, d, pair, counts, (fmm_device)device, (fmm_phase)phase, precision, gradient)};
   for (int level = 0; level < FMM_MAX_LEVELS; level++) {
     const fmm_work *work = &counts->level[fmm_work_on(counts, (fmm_phase)phase, (fmm_device)device, precision)][level];
     level_time t = time_of(&c, work, roofline(machine, (fmm_device)device, pair, counts, (fmm_phase)phase, work, precision, precision), factor, precision);

@@ -85,7 +85,7 @@ fmm_status fmm_profile_check_native(const fmm_machine *machine, const char *fing
 /* ---- nominal ---- */
 
 /* Rates of an AVX2 core and, over them, what the code takes, rounded from calibrations of an AMD EPYC (Zen 5) with AVX2 and AVX-512 code. Where they differ, V (1.2 to 1.5; 1.8 to 2.2) and U at 3 digits (0.94;
- * 0.63), nearer to the latter: with AVX2 trees are as good then, with AVX-512 better. */
+ * 0.63), nearer to the latter: with AVX2 trees are 5 % worse at most then, with AVX-512 better. */
 typedef struct nominal_constant { double value, other, entry_s, coarse; } nominal_constant;
 static const nominal_constant nominal_constants[FMM_N_PHASES] = {[FMM_PHASE_UP] = {1.2, 1.9, 2e-7, 0},  [FMM_PHASE_ULIST] = {0.85, 0, 4e-8, 0.7}, [FMM_PHASE_VLIST] = {2, 0, 1.4e-8, 0},
                                                                  [FMM_PHASE_WLIST] = {1.5, 0, 1e-7, 0}, [FMM_PHASE_XLIST] = {1.6, 0, 1e-7, 0},   [FMM_PHASE_DOWN] = {1.2, 1.9, 2e-7, 0}};

@@ -13,7 +13,7 @@ enum { FMM_GPU_TEAM_BYTES = 1 << 18 };
 
 typedef struct fmm_rate { double value, spread; } fmm_rate; /* spread: (max - min) / median over repeats */
 /* Fitted per phase, device and precision: seconds = value * main + other * other part + entry_s * entries + byte_s * bytes + (launch + launch_s + chain_s * unknowns) * launches
- * (model/cost.c), main and other being the two parts of the roofline: pairs, of V products; and products of up and down, transforms of V (fmm_work). value: 1 is ideal,
+ * (model/cost.c), main and other being the two parts of the roofline: pairs, of V products; and products of up, down, W and X, transforms of V on a GPU (fmm_work). value: 1 is ideal,
  * 0: not measured yet; other: likewise, 0: as value. What the roofline leaves out: overhead of a list entry or box, memory traffic that arithmetic does not hide, overhead of a
  * level, and of a level and unknown (values of a surface), as with these grow the operators that a level reads and what of a level's work is one after the other; 0 where the fit
  * found none. Factors measured after the fit; 0: not measured, taken for 1: gradient, on all but the launches, where results have gradients; coarse (with gradients coarse_gradient, besides), near and full, on

@@ -10,7 +10,7 @@
 typedef struct fmm_work {
   double pairs;   /* kernel evaluations (U: source x target points; up, down, W, X: points x surface points, by solid harmonics points x degrees and orders); V: true M2L pairs of boxes */
   double flops;   /* floating-point operations of the form used: pair flops, 2 per multiply-add of products and of V's transforms, which are plain sums */
-  double other;   /* of these, the ones of another kind than most, which have a constant of their own: up, down, W, X: products; V: transforms; else 0 */
+  double other;   /* of these, the ones of another kind than most, which have a constant of their own: up, down, W, X: products; V: transforms (which have one on a GPU alone, model/cost.c); else 0 */
   double bytes;   /* fewest bytes moved through memory, in double: inputs read once, outputs written once */
   double entries; /* list entries or boxes handled: the unit of per-item overhead (up, down: boxes; U, W, X: entries; V: values of parents' spectra, as sources and as targets; V on a GPU: fmm_vlist_gpu_work) */
   double longest; /* of the pairs, those that one multiprocessor (X: one warp) does alone after all others have ended, at worst (U and X on a GPU, on one level; else 0) */

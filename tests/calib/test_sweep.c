@@ -49,6 +49,23 @@ static void held_out_runs_meet_every_value_of_every_axis_and_so_do_the_others(vo
   }
 }
 
+/* Else what a distribution or an order makes of a factor would be taken for what gradients do. */
+static void factors_are_measured_of_every_order_of_every_distribution(void **state) {
+  for (int device = 0; device < FMM_N_DEVICES; device++)
+    for (fmm_effort effort = FMM_EFFORT_QUICK; effort < FMM_N_EFFORTS; effort++) {
+      int total, all[3][32] = {{0}}, of[3][32] = {{0}}, n = 0;
+      fmm_sweep_case_at((fmm_device)device, effort, 2, 0, &total);
+      for (int i = 0; i < total; i++) {
+        const fmm_sweep_case c = fmm_sweep_case_at((fmm_device)device, effort, 2, i, &total);
+        const int d = !strcmp(c.distribution, "ellipsoid") ? 0 : !strcmp(c.distribution, "uniform") ? 1 : 2;
+        all[d][c.order]++, of[d][c.order] += c.factors, n += c.factors;
+      }
+      assert_in_range(n, total / 4 - 1, total / 4 + 1);
+      for (int d = 0; d < 3; d++)
+        for (int p = 0; p < 32; p++) assert_true(of[d][p] >= (all[d][p] > 0));
+    }
+}
+
 static void more_threads_get_more_points(void **state) {
   int total;
   fmm_sweep_case small = fmm_sweep_case_at(FMM_DEVICE_CPU, FMM_EFFORT_QUICK, 2, 5, &total), large = fmm_sweep_case_at(FMM_DEVICE_CPU, FMM_EFFORT_QUICK, 16, 5, &total);
@@ -172,7 +189,7 @@ static void samples_without_memory_fail_cleanly(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_prefix_of_the_sweep_is_well_spread),
-                                     cmocka_unit_test(the_sweep_visits_every_combination_once), cmocka_unit_test(factors_are_measured_where_sums_have_accuracies),
+                                     cmocka_unit_test(the_sweep_visits_every_combination_once), cmocka_unit_test(factors_are_measured_where_sums_have_accuracies), cmocka_unit_test(factors_are_measured_of_every_order_of_every_distribution),
                                      cmocka_unit_test(held_out_runs_meet_every_value_of_every_axis_and_so_do_the_others),
                                      cmocka_unit_test(more_threads_get_more_points),
                                      cmocka_unit_test(fit_recovers_known_constants_from_noisy_samples),

@@ -310,19 +310,19 @@ static void measure_overlap(const problem *p, double *together, double *shorter,
   remove(path);
 }
 
-/* Whoever else has the host's cores delays its phases, which can only shorten the time that both work: one of some executions has to show it, over which a busy host may become quiet. */
+/* Whoever else has the host's cores delays its phases, which can only shorten the time that both work: two of some executions have to show it, over which a busy host may become quiet. */
 static void in_hybrid1_both_devices_work_at_once(void **context) {
   problem p;
   make(&p, "laplace", "uniform", "unit", 200000, 1e-6, 0);
   p.options.gpu_sms = 8;
   for (int leaf = 60; leaf <= 480; leaf *= 8) { /* little and much for the GPU */
     double together = 0, shorter = 1, u_s = 0;
+    int shown = 0, runs = 0;
     p.options.leaf_size = leaf;
     plan_for(&p, FMM_SCHEDULE_HYBRID1);
-    execute(&p);
-    for (int run = 0; run < 60 && !(together >= 0.8 * shorter); run++) nanosleep(&(struct timespec){.tv_nsec = run < 5 ? 0 : 20000000}, NULL), execute(&p), measure_overlap(&p, &together, &shorter, &u_s);
-    print_message("leaf size %d: U on the GPU %.0f us, together with the CPU's phases %.0f us\n", leaf, u_s, together);
-    if (!(together >= 0.8 * shorter)) fail_msg("leaf size %d: both work during %.0f us of %.0f", leaf, together, shorter);
+    for (execute(&p); runs < 30 && shown < 2; shown += together >= 0.8 * shorter, runs++) nanosleep(&(struct timespec){.tv_nsec = runs < 5 ? 0 : 20000000}, NULL), execute(&p), measure_overlap(&p, &together, &shorter, &u_s);
+    print_message("leaf size %d: U on the GPU %.0f us, together with the CPU's phases %.0f us, execution %d\n", leaf, u_s, together, runs);
+    if (shown < 2) fail_msg("leaf size %d: both work during %.0f us of %.0f", leaf, together, shorter);
   }
   release(&p);
 }

@@ -1,36 +1,6 @@
 /* The cost table against formulas written out here from the rates of a recorded machine. */
-#include "test.h"
+#include "cost_case.h"
 #include "kernels/pair/pair_tiles.h"
-#include <math.h>
-#include "model/model.h"
-
-extern const fmm_pair_info fmm_info_laplace, fmm_info_stokes;
-
-static fmm_machine machine(const char *name) {
-  char path[512];
-  fmm_machine m;
-  snprintf(path, sizeof path, "%s/%s.json", FMM_TEST_MACHINES, name);
-  assert_ok(fmm_profile_load(path, &m));
-  return m;
-}
-
-static void assert_near(double value, double expected, double relative) {
-  if (!(fabs(value - expected) <= relative * fabs(expected))) fail_msg("%.17g is not %.17g within %g", value, expected, relative);
-}
-
-/* U compute-bound, V memory-bound on level 4; up on levels 2 and 3. */
-static fmm_counts counts(void) {
-  fmm_counts c = {.order = 6, .n_columns = 1, .n_surface = 152, .n_levels = 5, .n_sources = 1000, .n_targets = 2000, .n_boxes = 300};
-  c.level[FMM_PHASE_ULIST][4] = (fmm_work){.pairs = 1e9, .flops = 11e9, .bytes = 1e6, .entries = 1000};
-  c.level[FMM_WORK_ULIST_GPU][4] = c.level[FMM_PHASE_ULIST][4];
-  c.level[FMM_WORK_ULIST_GPU_BOTH][4] = (fmm_work){.pairs = 0.55e9, .flops = 6e9, .bytes = 2e6, .entries = 600};
-  c.level[FMM_PHASE_VLIST][4] = (fmm_work){.pairs = 500, .flops = 1e6, .bytes = 4e9, .entries = 100};
-  c.level[FMM_WORK_VLIST_GPU][4] = (fmm_work){.flops = 9e12, .bytes = 4e9, .entries = 30};
-  c.level[FMM_PHASE_UP][2] = (fmm_work){.pairs = 0, .flops = 3.2e9, .other = 3.2e9, .bytes = 10, .entries = 10};
-  c.level[FMM_PHASE_UP][3] = (fmm_work){.pairs = 1e8, .flops = 11e8 + 1.6e9, .other = 1.6e9, .bytes = 10, .entries = 20};
-  fmm_counts_add_up(&c);
-  return c;
-}
 
 static void a_phase_takes_the_larger_of_compute_and_memory(void **state) {
   fmm_machine m = machine("cpu-2-cores"); /* 12.8 Gpair/s, 160 GFLOP/s, 20 GB/s, 3 us a region, constants 1 */
@@ -167,23 +137,6 @@ static void u_in_both_directions_is_priced_by_what_they_share(void **state) {
   assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s, 1e9 * one_s * (13 + rsqrt), 1e-12);
 }
 
-static void gradients_take_their_measured_factor_but_for_launches(void **state) {
-  fmm_machine m = machine("cpu-2-cores"); /* 3 us a region */
-  fmm_counts c = counts();
-  fmm_cost_table t;
-  c.gradient = 1;
-  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
-  double plain = t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, limit = t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s;
-  double v = t.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].seconds;
-  for (int phase = 0; phase < FMM_N_PHASES; phase++) m.device[0].constant[phase][0].gradient = 1.5;
-  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
-  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, 1.5 * (plain - 3e-6) + 3e-6, 1e-12);
-  assert_true(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].limit_s == limit && t.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].seconds == v);
-  c.gradient = 0;
-  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
-  assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][0].seconds, 1e9 / 12.8e9 + 3e-6, 1e-12);
-}
-
 /* A core sums a leaf alone: direct sums of few points take as long with many cores as with one. */
 static void fewer_leaves_than_cores_leave_cores_idle(void **state) {
   fmm_machine m = machine("xeon16-h200"), one = m;
@@ -200,54 +153,15 @@ static void fewer_leaves_than_cores_leave_cores_idle(void **state) {
   }
 }
 
-/* A factor for each kind of sums, of what they take and not of the rest; what no tolerance tells, and what was not measured, is as in the fit. */
-static void sums_of_other_accuracies_take_their_measured_factors(void **state) {
-  const struct { double tolerance; int precision; double factor; } cases[] = {{0, 0, 1}, {0, 1, 1}, {1e-2, 0, 1}, {3e-4, 1, 0.8}, {1e-3, 1, 0.8}, {2e-4, 1, 1}, {1e-7, 0, 1}, {9e-8, 0, 1.2}, {1e-9, 0, 1.2}, {9e-10, 0, 1.4}, {1e-12, 0, 1.4}, {1e-12, 1, 1}};
-  fmm_machine m = machine("cpu-2-cores"), plain = m;
-  for (int phase = 0; phase < FMM_N_PHASES; phase++)
-    for (int k = 0; k < 2; k++) m.device[0].constant[phase][k].coarse = 0.8, m.device[0].constant[phase][k].near = 1.2, m.device[0].constant[phase][k].full = 1.4;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fmm_counts c = counts();
-    fmm_cost_table t, u;
-    c.tolerance = cases[i].tolerance;
-    fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
-    fmm_cost_table_make(&plain, &c, &fmm_info_laplace, &u);
-    const double with = t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][cases[i].precision].seconds, without = u.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][cases[i].precision].seconds;
-    assert_near(with - 3e-6, cases[i].factor * (without - 3e-6), 1e-12);
-  }
-  for (int k = 0; k < 2; k++) m.device[0].constant[FMM_PHASE_ULIST][k].entry_s = 1e-5, m.device[0].constant[FMM_PHASE_ULIST][k].byte_s = 1e-9;
-  const double rest[FMM_N_PRECISIONS] = {1000 * 1e-5 + 1e6 * 1e-9, 1000 * 1e-5 + 0.5e6 * 1e-9}; /* entries and bytes: as in the fit */
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fmm_counts c = counts();
-    fmm_cost_table t, u;
-    c.tolerance = cases[i].tolerance;
-    fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
-    fmm_cost_table_make(&plain, &c, &fmm_info_laplace, &u);
-    const int k = cases[i].precision;
-    assert_near(t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][k].seconds - rest[k] - 3e-6, cases[i].factor * (u.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][k].seconds - 3e-6), 1e-12);
-  }
-}
-
-/* With gradients sums at 3 digits have a factor of their own, of what they take beside the gradients' factor, and where that was not measured the one without. */
-static void sums_at_three_digits_with_gradients_have_their_own_factor(void **state) {
-  fmm_machine m = machine("cpu-2-cores");
-  fmm_constant *u = &m.device[0].constant[FMM_PHASE_ULIST][1];
+/* V's transforms have a constant of their own on a GPU alone. */
+static void transforms_on_cpu_cores_go_with_the_products(void **state) {
+  fmm_machine m = machine("xeon16-h200");
   fmm_counts c = counts();
   fmm_cost_table t;
-  double seconds[4];
-  c.gradient = 1;
-  u->entry_s = 1e-5, u->gradient = 1.5, u->coarse = 0.5;
-  for (int i = 0; i < 4; i++) {
-    c.tolerance = i < 1 ? 1e-4 : 1e-3;
-    u->coarse_gradient = i == 2 ? 0.8 : 0;
-    c.gradient = i < 3;
-    fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
-    seconds[i] = t.total[FMM_PHASE_ULIST][FMM_DEVICE_CPU][1].seconds - 3e-6;
-  }
-  const double entries = 1.5 * 1000 * 1e-5, sums = seconds[0] - entries;
-  assert_near(seconds[1], 0.5 * sums + entries, 1e-12);
-  assert_near(seconds[2], 0.8 * sums + entries, 1e-12);
-  assert_true(seconds[3] < seconds[1]); /* without gradients neither factor of theirs */
+  c.level[FMM_PHASE_VLIST][4] = (fmm_work){.flops = 9e12, .other = 4e12, .bytes = 1, .entries = 1};
+  m.device[FMM_DEVICE_CPU].constant[FMM_PHASE_VLIST][0] = (fmm_constant){.value = 2, .other = 5};
+  fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
+  assert_near(t.total[FMM_PHASE_VLIST][FMM_DEVICE_CPU][0].seconds, 2 * 9e12 / m.device[FMM_DEVICE_CPU].fma_flops_per_s[0].value + m.device[FMM_DEVICE_CPU].launch_s.value, 1e-12);
 }
 
 /* Where a GPU sums U in both directions it is priced by that work, a multiply-add more a pair, in both precisions; with gradients in single alone, by five operations more. The CPU knows nothing of it. */
@@ -473,7 +387,7 @@ int main(void) {
                                      cmocka_unit_test(moments_of_many_leaves_are_priced_by_their_recurrence),
                                      cmocka_unit_test(sums_along_the_rows_of_surfaces_are_priced_by_what_they_do),
                                      cmocka_unit_test(a_phase_without_work_costs_nothing),
-                                     cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst), cmocka_unit_test(sums_at_three_digits_with_gradients_have_their_own_factor),
+                                     cmocka_unit_test(constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst), cmocka_unit_test(transforms_on_cpu_cores_go_with_the_products),
                                      cmocka_unit_test(other_interactions_are_priced_by_instructions_of_equation_6),
                                      cmocka_unit_test(the_longest_tile_of_u_comes_on_top), cmocka_unit_test(the_longest_row_of_x_comes_on_top),
       cmocka_unit_test(u_on_the_gpu_in_both_directions_is_a_work_of_its_own),
@@ -481,8 +395,6 @@ int main(void) {
                                      cmocka_unit_test(tight_tiles_cost_what_double_costs_where_that_is_one_way),
                                      cmocka_unit_test(learning_from_u_with_tight_tiles_takes_one_step),
                                      cmocka_unit_test(u_in_both_directions_is_priced_by_what_they_share),
-                                     cmocka_unit_test(gradients_take_their_measured_factor_but_for_launches),
-                                     cmocka_unit_test(sums_of_other_accuracies_take_their_measured_factors),
                                      cmocka_unit_test(fewer_leaves_than_cores_leave_cores_idle),
                                      cmocka_unit_test(v_on_the_gpu_is_priced_in_its_own_form),
                                      cmocka_unit_test(what_a_gpu_s_tensor_cores_allow_limits_products),
