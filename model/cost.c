@@ -115,17 +115,17 @@ int fmm_phase_launches(const fmm_counts *counts, fmm_phase phase) {
   return phase == FMM_PHASE_UP || phase == FMM_PHASE_DOWN ? levels : levels > 0;
 }
 
-/* Of sums with gradients, what those without take of their time: of dearer roots less is seen so. */
+/* Of sums with gradients, what those without take of their time: of what other roots change, so much less is seen. */
 static double part_without_gradients(const fmm_device_rates *d, const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int precision) {
   const int both = counts->both_on_gpu[precision];
   return seconds_a_pair(d, instructions_a_pair(pair, counts, device, phase, 0, precision, both), precision) / seconds_a_pair(d, instructions_a_pair(pair, counts, device, phase, 1, precision, both), precision);
 }
 
-/* What sums of the accuracy that is asked for take, of the fit's: with gradients as it was measured of them at 3 digits, at others as many seconds more as without. */
+/* What sums of the accuracy that is asked for take, of the fit's. With gradients: in single what was measured of such; in double, of which none are, as many seconds more or less as without. */
 static double sums_factor(const fmm_constant *c, const fmm_device_rates *d, const fmm_pair_info *pair, const fmm_counts *counts, fmm_device device, fmm_phase phase, int precision, double gradient) {
   const int gradients = counts->gradient && fmm_phase_makes_results[phase];
   const double factor = fmm_constant_at(c, precision, counts->tolerance, gradients);
-  return gradients && factor > 1 ? 1 + (factor - 1) * part_without_gradients(d, pair, counts, device, phase, precision) / gradient : factor;
+  return gradients && !precision ? 1 + (factor - 1) * part_without_gradients(d, pair, counts, device, phase, precision) / gradient : factor;
 }
 
 /* A phase that calibration did not meet is priced by the device's worst constant, so that nothing unknown looks cheap. */

@@ -247,8 +247,8 @@ static fmm_status search_even(search *s) {
 static fmm_status search_smooth(search *s) {
   FMM_TRY(jump(s, best_size, of_jump_smooth));
   FMM_TRY(climb(s, 2, sizes, MOST_ROUNDS, of_sizes));
-  if (!is_smooth(s) && !(s->root_scale > 0)) return search_even(s); /* the first two seemed so by chance */
   if (s->root_scale > 0) return is_smooth(s) ? FMM_OK : climb(s, 2, far_sizes, MOST_ROUNDS, of_others); /* over sizes that make the same tree */
+  if (!is_smooth(s)) return search_even(s); /* the first two seemed so by chance */
   FMM_TRY(search_scales(s, s->dimension < 3 ? of_scales_on_surfaces : of_scales, 4, valley, of_valley_smooth));
   return climb(s, 2, sizes, 1, of_sizes_again);
 }

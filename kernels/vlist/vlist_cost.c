@@ -4,7 +4,7 @@
  *                                    included (an 8x8 matrix, as the GPU's tensor units do it, has 64)
  *   each target box with a product:  one inverse transform
  *   each parent of either kind:      every value of its spectrum taken apart into the 27 sums of its children, or put together of them: an entry
- * On surfaces, where a parent has few neighbours, the last takes as long as the products (two Zen 5 cores: some 10 ns of a core a value): without it V of an ellipsoid was foretold a fifth too short where that of a cube was right.
+ * On surfaces, where a parent has few neighbours, the last takes as long as the products (two Zen 5 cores: some 10 ns of a core a value): without it V of an ellipsoid was foretold a sixth too short where that of a cube was right.
  * `pairs` are the true M2L pairs (not adjacent, with sources and targets). All on the children's level.
  * Bytes: densities read, spectra written and read once on either side, check potentials written, operators once a level.
  * Reference: Ying, Biros, Zorin 2004, section 3.3; blocking by siblings: Malhotra & Biros, Commun. Comput. Phys. 18 (2015) 808. */

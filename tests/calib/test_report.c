@@ -1,5 +1,5 @@
 /* Profiles as tables, and doubts about them: everything of a recorded machine is there, with its unit; small buffers are not overrun. */
-#include "test.h"
+#include "recorded_machine.h"
 #include "calib/report.h"
 #include "calib/trust.h"
 
@@ -88,10 +88,8 @@ static void a_factor_beyond_what_sums_take_is_named(void **state) {
 static void recorded_machines_are_not_doubted(void **state) {
   static const char *const names[] = {"cpu-2-cores", "h200-8-of-132", "xeon16-h200", "xeon16-h200-8sm"};
   for (int i = 0; i < 4; i++) {
-    fmm_machine m;
-    char path[512], line[512];
-    snprintf(path, sizeof path, "%s/%s.json", FMM_TEST_MACHINES, names[i]);
-    assert_ok(fmm_profile_load(path, &m));
+    const fmm_machine m = recorded_machine(names[i]);
+    char line[512];
     if (fmm_machine_doubt(&m, line, sizeof line)) fail_msg("%s: %s", names[i], line);
   }
 }

@@ -1,19 +1,11 @@
-/* Shared by the tests of the cost table: recorded machines, counts of which each number is told, and nearness. */
+/* Shared by the tests of the cost table: counts of which each number is told, and nearness. */
 #ifndef FMM_TEST_COST_CASE_H
 #define FMM_TEST_COST_CASE_H
-#include "test.h"
+#include "recorded_machine.h"
 #include <math.h>
 #include "model/model.h"
 
 extern const fmm_pair_info fmm_info_laplace, fmm_info_stokes;
-
-static inline fmm_machine machine(const char *name) {
-  char path[512];
-  fmm_machine m;
-  snprintf(path, sizeof path, "%s/%s.json", FMM_TEST_MACHINES, name);
-  assert_ok(fmm_profile_load(path, &m));
-  return m;
-}
 
 static inline void assert_near(double value, double expected, double relative) {
   if (!(fabs(value - expected) <= relative * fabs(expected))) fail_msg("%.17g is not %.17g within %g", value, expected, relative);

@@ -1,11 +1,5 @@
 /* Equations 2 to 6 of Choi et al. 2014 against the paper's own machine and against its terms written out here. */
-#include "test.h"
-#include <math.h>
-#include "model/model.h"
-
-static void assert_near(double value, double expected, double relative) {
-  if (!(fabs(value - expected) <= relative * fabs(expected))) fail_msg("%.17g is not %.17g within %g", value, expected, relative);
-}
+#include "cost_case.h"
 
 /* Table 1 of the paper for the Tesla M2090; the log shipped with the 2014 code shows 0.625 s for the U list of this case. */
 static const fmm_choi_machine m2090 = {174.3e9, 129.4e9, 2.99, 1.56, 0.95, 7.61};

@@ -3,7 +3,7 @@
 #include "kernels/pair/pair_tiles.h"
 
 static void a_phase_takes_the_larger_of_compute_and_memory(void **state) {
-  fmm_machine m = machine("cpu-2-cores"); /* 12.8 Gpair/s, 160 GFLOP/s, 20 GB/s, 3 us a region, constants 1 */
+  fmm_machine m = recorded_machine("cpu-2-cores"); /* 12.8 Gpair/s, 160 GFLOP/s, 20 GB/s, 3 us a region, constants 1 */
   fmm_counts c = counts();
   fmm_cost_table t;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
@@ -20,7 +20,7 @@ static void a_phase_takes_the_larger_of_compute_and_memory(void **state) {
 
 /* Pairs and products of up; 152 unknowns at order 6. A level that memory limits is shared out as its arithmetic is. */
 static void the_two_parts_of_a_phase_have_constants_of_their_own(void **state) {
-  fmm_machine m = machine("cpu-2-cores"); /* 12.8 Gpair/s, 160 GFLOP/s, 20 GB/s, 3 us a region */
+  fmm_machine m = recorded_machine("cpu-2-cores"); /* 12.8 Gpair/s, 160 GFLOP/s, 20 GB/s, 3 us a region */
   fmm_counts c = counts();
   fmm_cost_table t;
   m.device[0].constant[FMM_PHASE_UP][0] = (fmm_constant){.value = 2, .other = 5, .chain_s = 1e-8};
@@ -42,7 +42,7 @@ static void the_two_parts_of_a_phase_have_constants_of_their_own(void **state) {
 
 /* A GPU takes many leaves' moments: of a pair of point and surface point so many multiply-adds as 105 pairs of degree and order have, for 152 points, and no root; of one leaf less sums with surfaces. */
 static void moments_of_many_leaves_are_priced_by_their_recurrence(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_counts c = counts();
   c.level[FMM_WORK_UP_GPU][3] = (fmm_work){.pairs = 1e9, .flops = 11e9, .bytes = 10, .entries = 20};
   const fmm_device_rates *d = &m.device[FMM_DEVICE_GPU];
@@ -57,7 +57,7 @@ static void moments_of_many_leaves_are_priced_by_their_recurrence(void **state) 
 
 /* Two instructions beside the root for seven, with gradients seven for thirteen, where the GPU's kernels for lattices serve. */
 static void sums_along_the_rows_of_surfaces_are_priced_by_what_they_do(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_counts c = counts();
   c.level[FMM_WORK_UP_GPU][3] = (fmm_work){.pairs = 1e9, .flops = 11e9, .bytes = 10, .entries = 20};
   const double pair_s = 1 / 1170e9, instructions_per_s = 31.1e12 / 2, rsqrt = instructions_per_s * pair_s - 7;
@@ -77,7 +77,7 @@ static void sums_along_the_rows_of_surfaces_are_priced_by_what_they_do(void **st
 }
 
 static void a_phase_without_work_costs_nothing(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_counts c = counts();
   fmm_cost_table t;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
@@ -85,7 +85,7 @@ static void a_phase_without_work_costs_nothing(void **state) {
 }
 
 static void constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst(void **state) {
-  fmm_machine m = machine("cpu-2-cores");
+  fmm_machine m = recorded_machine("cpu-2-cores");
   fmm_counts c = counts();
   fmm_cost_table t;
   m.device[0].constant[FMM_PHASE_ULIST][0] = (fmm_constant){.value = 3, .entry_s = 1e-6, .p90_error = 0.25, .n_held_out = 4};
@@ -103,7 +103,7 @@ static void constants_and_entries_enter_and_an_unmeasured_phase_takes_the_worst(
 }
 
 static void other_interactions_are_priced_by_instructions_of_equation_6(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_counts c = counts();
   fmm_cost_table t;
   double pair_s = 1 / 1170e9, instructions_per_s = 31.1e12 / 2, rsqrt = instructions_per_s * pair_s - 7; /* about 6.3 */
@@ -118,7 +118,7 @@ static void other_interactions_are_priced_by_instructions_of_equation_6(void **s
 /* Difference, square (six instructions) and root serve two interactions; of either are its other instructions, and a load and a store for two values. Only
  * where leaves have mates, on the CPU, and where that wins: not Stokes with gradient. */
 static void u_in_both_directions_is_priced_by_what_they_share(void **state) {
-  fmm_machine m = machine("cpu-2-cores");
+  fmm_machine m = recorded_machine("cpu-2-cores");
   fmm_counts c = counts();
   fmm_cost_table t;
   double instructions_per_s = 160e9 / 2, rsqrt = instructions_per_s / 12.8e9 - 7; /* below 1: taken for 1 */
@@ -139,7 +139,7 @@ static void u_in_both_directions_is_priced_by_what_they_share(void **state) {
 
 /* A core sums a leaf alone: direct sums of few points take as long with many cores as with one. */
 static void fewer_leaves_than_cores_leave_cores_idle(void **state) {
-  fmm_machine m = machine("xeon16-h200"), one = m;
+  fmm_machine m = recorded_machine("xeon16-h200"), one = m;
   fmm_machine_use_units(&one, FMM_DEVICE_CPU, 1);
   const double launch = m.device[0].launch_s.value, launch_of_one = one.device[0].launch_s.value;
   for (int leaves = 1; leaves <= 32; leaves *= 2) {
@@ -155,7 +155,7 @@ static void fewer_leaves_than_cores_leave_cores_idle(void **state) {
 
 /* V's transforms have a constant of their own on a GPU alone. */
 static void transforms_on_cpu_cores_go_with_the_products(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_counts c = counts();
   fmm_cost_table t;
   c.level[FMM_PHASE_VLIST][4] = (fmm_work){.flops = 9e12, .other = 4e12, .bytes = 1, .entries = 1};
@@ -166,7 +166,7 @@ static void transforms_on_cpu_cores_go_with_the_products(void **state) {
 
 /* Where a GPU sums U in both directions it is priced by that work, a multiply-add more a pair, in both precisions; with gradients in single alone, by five operations more. The CPU knows nothing of it. */
 static void u_on_the_gpu_in_both_directions_is_a_work_of_its_own(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_counts c = counts();
   fmm_cost_table t, one_way;
   c.same_points = 1, c.n_leaves = 64, c.both_on_gpu[0] = c.both_on_gpu[1] = 1;
@@ -190,7 +190,7 @@ static void u_on_the_gpu_in_both_directions_is_a_work_of_its_own(void **state) {
 
 /* The longest tile is waited for by all multiprocessors: it takes its pairs' time on one of them, times the constant; no part of the limit. */
 static void the_longest_tile_of_u_comes_on_top(void **state) {
-  fmm_machine m = machine("xeon16-h200"); /* 1,170 Gpair/s, 132 multiprocessors */
+  fmm_machine m = recorded_machine("xeon16-h200"); /* 1,170 Gpair/s, 132 multiprocessors */
   fmm_counts c = counts();
   fmm_cost_table without, with;
   m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_ULIST][0].value = 1.5;
@@ -207,7 +207,7 @@ static void the_longest_tile_of_u_comes_on_top(void **state) {
 
 /* On a lattice a warp has a quarter of a multiprocessor; of order 9 the 386 targets of a row are 13 tiles, of which one is waited for, of four warps' sources. */
 static void the_longest_row_of_x_comes_on_top(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_XLIST][0].value = 1.5;
   for (int order = 6; order <= 9; order += 3) { /* lattices are there up to order 8 */
     fmm_counts c = counts();
@@ -236,7 +236,7 @@ static double tight_ulist_s(const fmm_machine *m, const fmm_counts *counts, cons
 }
 
 static fmm_machine machine_with_u_on_the_gpu(void) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_constant *u = m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_ULIST];
   u[0] = (fmm_constant){.value = 1.4, .gradient = 0.8}, u[1] = (fmm_constant){.value = 1.1};
   return m;
@@ -311,7 +311,7 @@ static void learning_from_u_with_tight_tiles_takes_one_step(void **state) {
 
 /* In either precision, whose constants tell what arithmetic is. */
 static void v_on_the_gpu_is_priced_in_its_own_form(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_counts c = counts();
   fmm_cost_table t;
   m.device[FMM_DEVICE_GPU].constant[FMM_PHASE_VLIST][0] = (fmm_constant){.value = 2, .entry_s = 1e-3, .byte_s = 1e-12};
@@ -324,7 +324,7 @@ static void v_on_the_gpu_is_priced_in_its_own_form(void **state) {
 
 /* Beside what is predicted, whatever constants say: of doubles tensor cores make twice what multiply-adds do, of halves 16 times what those in float do, three for a product in single, up to order 8. */
 static void what_a_gpu_s_tensor_cores_allow_limits_products(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_counts c = counts();
   fmm_cost_table t;
   const double doubles = 2 * m.device[FMM_DEVICE_GPU].fma_flops_per_s[0].value, floats = m.device[FMM_DEVICE_GPU].fma_flops_per_s[1].value;
@@ -340,7 +340,7 @@ static void what_a_gpu_s_tensor_cores_allow_limits_products(void **state) {
 }
 
 static void an_absent_gpu_is_infeasible_with_a_reason(void **state) {
-  fmm_machine m = machine("cpu-2-cores");
+  fmm_machine m = recorded_machine("cpu-2-cores");
   fmm_counts c = counts();
   fmm_cost_table t;
   fmm_cost_table_make(&m, &c, &fmm_info_laplace, &t);
@@ -353,7 +353,7 @@ static void an_absent_gpu_is_infeasible_with_a_reason(void **state) {
 }
 
 static void transfers_carry_densities_results_and_equivalents(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_counts c = counts();
   c.n_columns = 2, c.gradient = 1;
   fmm_cost_table t;
@@ -367,7 +367,7 @@ static void transfers_carry_densities_results_and_equivalents(void **state) {
 }
 
 static void what_is_beside_the_phases_is_as_measured(void **state) {
-  fmm_machine m = machine("xeon16-h200");
+  fmm_machine m = recorded_machine("xeon16-h200");
   fmm_device_rates *cpu = &m.device[FMM_DEVICE_CPU], *gpu = &m.device[FMM_DEVICE_GPU];
   fmm_counts c = counts();
   fmm_cost_table t;

@@ -3,17 +3,10 @@
 #define FMM_TEST_MACHINES_H
 #include <math.h>
 #include "kernels/harmonics_cost.h"
+#include "recorded_machine.h"
 #include "sched/sched.h"
 
 extern const fmm_pair_info fmm_info_laplace, fmm_info_stokes;
-
-static inline fmm_machine recorded_machine(const char *name) {
-  char path[512];
-  fmm_machine m;
-  snprintf(path, sizeof path, "%s/%s.json", FMM_TEST_MACHINES, name);
-  assert_ok(fmm_profile_load(path, &m));
-  return m;
-}
 
 /* n points in a full octree of 8^depth leaves: pairs of points by eq. 2 of Choi et al. 2014, pairs of parents and products a box as in
  * kernels/PHASE/PHASE_cost.c. */
