@@ -13,7 +13,7 @@
 enum { BYTES_A_BOX = 8 + 1 + 4 + 4 + 1 + 1 + 4 * 8 + 3 * 8 + 4, BYTES_A_LEAF = 4, BYTES_A_ROW = 4 + 8, BLOCKS_A_THREAD = 11, LANES = 16 };
 
 static double point_bytes(const fmm_counts *c, const fmm_pair_info *pair) {
-  double source = 3 * 8 + 8 + (pair->takes_normals ? 3 * 8 : 0), target = 3 * 8 + 8;
+  double source = 3 * 8 + 4 + (pair->takes_normals ? 3 * 8 : 0), target = 3 * 8 + 4;
   return source * (double)c->n_sources + (c->same_points ? 0 : target * (double)c->n_targets);
 }
 
@@ -163,7 +163,7 @@ static double device_bytes(const fmm_counts *c, const fmm_pair_info *pair, const
                            const double gpu[FMM_N_PHASES], double complex_bytes, double planes) {
   double densities = (double)c->n_sources * (fmm_source_bytes(what) - 24), results = (double)c->n_targets * (fmm_target_bytes(what) - 24);
   double entries = c->total[FMM_PHASE_ULIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries;
-  double bytes = point_bytes(c, pair) + 8 * (double)c->n_targets + 2 * densities + (c->gradient ? 2 : 3) * results /* potentials are sorted on the device, for arrays of the host */ + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
+  double bytes = point_bytes(c, pair) + 4 * (double)c->n_targets + 2 * densities + (c->gradient ? 2 : 3) * results /* potentials are sorted on the device, for arrays of the host */ + (double)c->n_boxes * DEVICE_BYTES_A_BOX + entries * DEVICE_BYTES_AN_ENTRY;
   double far = gpu[FMM_PHASE_UP] + gpu[FMM_PHASE_VLIST] + gpu[FMM_PHASE_WLIST] + gpu[FMM_PHASE_XLIST] + gpu[FMM_PHASE_DOWN];
   if (!has_far_field(c) || !(far > 0)) return bytes;
   const double box_bytes = 8 * fmm_count_unknowns(what) * c->n_columns, kept = 8.0 * FMM_MIRRORS * fmm_gpu_parity_block(pair, c->order) * c->n_columns;

@@ -48,7 +48,7 @@ fmm_status fmm_deep_cells_join(fmm_cell_list *list, const fmm_cell_list *other) 
   return FMM_OK;
 }
 
-fmm_status fmm_deep_cells_place(fmm_deep_cells *deep, const fmm_cell_list *list, const fmm_sorted_words *words, int64_t n) {
+static fmm_status place(fmm_deep_cells *deep, const fmm_cell_list *list, const fmm_sorted_words *words, int64_t n) {
   fmm_status status;
   *deep = (fmm_deep_cells){.n = list->n};
   FMM_CHECK(FMM_ALLOCATE(&deep->begin, list->n, "cells to split"));
@@ -81,14 +81,6 @@ static void fill_piece(void *context, int64_t begin, int64_t end) {
   }
 }
 
-static void put_rows_back(void *context, int64_t begin, int64_t end) {
-  const filling *f = context;
-  const int row_bits = f->words->row_bits;
-  const fmm_sort_item *items = f->deep->items + f->deep->first[f->cell];
-  uint64_t *word = f->words->word + f->deep->begin[f->cell];
-  for (int64_t i = begin; i < end; i++) word[i] = word[i] >> row_bits << row_bits | items[i].row;
-}
-
 static int64_t points_in(const fmm_deep_cells *deep, int64_t k) { return deep->end[k] - deep->begin[k]; }
 
 static void sort_small_cells(void *context, int64_t begin, int64_t end) {
@@ -98,11 +90,10 @@ static void sort_small_cells(void *context, int64_t begin, int64_t end) {
     if (n >= FMM_SORT_TEAM_LEAST) continue;
     fill_piece(&f, 0, n);
     fmm_sort_items_serial(f.deep->items + first, f.scratch + first, n);
-    put_rows_back(&f, 0, n);
   }
 }
 
-fmm_status fmm_deep_cells_sort(fmm_deep_cells *deep, const fmm_sorted_words *words, const fmm_frame *frame, const double *rows, int threads) {
+static fmm_status sort(fmm_deep_cells *deep, const fmm_sorted_words *words, const fmm_frame *frame, const double *rows, int threads) {
   filling f = {deep, words, frame, rows, NULL, 0};
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(&deep->items, deep->n_points, "keys of cells to split"));
@@ -113,11 +104,25 @@ fmm_status fmm_deep_cells_sort(fmm_deep_cells *deep, const fmm_sorted_words *wor
     if (n < FMM_SORT_TEAM_LEAST) continue;
     fmm_team_loop(n, FMM_PARALLEL_MINIMUM, fill_piece, &f, threads);
     FMM_CHECK(fmm_sort_items(deep->items + first, f.scratch + first, n, threads));
-    fmm_team_loop(n, FMM_PARALLEL_MINIMUM, put_rows_back, &f, threads);
   }
 done:
   FMM_FREE(&f.scratch);
   return status;
+}
+
+fmm_status fmm_deep_cells_make(fmm_deep_cells *deep, const fmm_cell_list *list, const fmm_sorted_words *words, int64_t n, const fmm_frame *frame, const double *rows, int threads, int *made) {
+  *made = 0;
+  FMM_TRY(place(deep, list, words, n));
+  const fmm_status status = deep->n_points <= n / FMM_DEEP_PART ? (*made = 1, sort(deep, words, frame, rows, threads)) : FMM_OK;
+  if (status != FMM_OK) *made = 0;
+  if (!*made) fmm_deep_cells_free(deep);
+  return status;
+}
+
+void fmm_deep_cells_put_rows(const fmm_deep_cells *deep, fmm_sorted_words *words) {
+  const int row_bits = words->row_bits;
+  for (int64_t k = 0; k < deep->n; k++)
+    for (int64_t i = deep->begin[k]; i < deep->end[k]; i++) words->word[i] = words->word[i] >> row_bits << row_bits | deep->items[deep->first[k] + i - deep->begin[k]].row;
 }
 
 int fmm_deep_cells_are_overfull(const fmm_deep_cells *deep, int64_t most) {

@@ -145,7 +145,7 @@ static double chance_of(const chances *c, int64_t row, int32_t leaf) {
 }
 
 /* Of rows in sorted order, the parts of all squares, added up: of one column by its reciprocal unit. */
-static double parts_of(const double *values, int64_t width, int columns, const fmm_results_size *sizes, int64_t n, const int64_t *row) {
+static double parts_of(const double *values, int64_t width, int columns, const fmm_results_size *sizes, int64_t n, const uint32_t *row) {
   enum { ahead = 32 };
   const double to_unit = 1 / sizes[0].unit;
   double sum = 0;
@@ -232,7 +232,8 @@ static int64_t rows_end(const fmm_tree *t, int32_t leaf) {
 /* The chances of the rows [begin, end), leaf by leaf. */
 static double chances_of(const chances *c, int64_t begin, int64_t end) {
   const fmm_tree *t = &c->plan->setup->tree;
-  const int64_t outputs = c->plan->setup->state.pair->info->outputs, *row = t->targets.input_row + begin;
+  const int64_t outputs = c->plan->setup->state.pair->info->outputs;
+  const uint32_t *row = t->targets.input_row + begin;
   const int columns = c->plan->setup->state.n_columns;
   double sum = 0, parts = parts_of(c->results->potential, outputs, columns, c->sizes, end - begin, row);
   if (c->results->gradient) parts = (parts + parts_of(c->results->gradient, 3 * outputs, columns, c->sizes + columns, end - begin, row)) / 2;

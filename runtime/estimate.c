@@ -10,7 +10,7 @@
 #include "sample.h"
 #include "team_loop.h"
 
-enum { most_steps = 16, most_leaves = 5120 /* N / q beyond which a sample stands for fewer points */, most_to_sort = 3 << 19 /* three times as many as are picked */, few_in_cell = 8 /* leaves mostly have more */ };
+enum { most_steps = 16, most_leaves = 5120 /* N / q beyond which a sample stands for fewer points */, most_to_sort = 3 << 19 /* three times as many as are picked */, few_in_cell = 8 /* rows that share what words tell: leaves mostly have more */ };
 enum { most_parts = 2 * FMM_ESTIMATES_AT_ONCE /* trees to count, two for a choice at most */, most_sorted = 2 * most_parts /* of 1 MB a set */, most_drawn = 4 /* kept from call to call, of 3 MB a set */ };
 
 /* How much of a problem a tree stands for: a part 1 / divisor of its points, and boxes an edge in units of its own that all trees of an estimate share. */
@@ -37,6 +37,7 @@ struct fmm_estimate {
   char distribution[32];
   int dimension;
   fmm_sorted_rows all;     /* the caller's rows, where there are not too many */
+  fmm_deep_cells deep[2];  /* of each set's */
   fmm_sample_picks picks;  /* for all samples */
   drawn drawn[most_drawn + most_parts];
   sorted sorted[most_sorted];
@@ -72,12 +73,29 @@ double fmm_estimate_seconds(const fmm_estimate *e, int cores) {
 /* Sorting all rows takes little longer than sorting those that would be picked, and a tree of root scale 1 may come of it, whose sort that is. */
 static int wants_all(const fmm_estimate *e) { return !e->origin.distribution && larger_set(e) > FMM_SAMPLE_MOST && larger_set(e) <= most_to_sort; }
 
+/* Whole keys where many rows share what words tell; *serve: 0 where that is so of too many. */
+static fmm_status deepen(fmm_estimate *e, int set, int *serve) {
+  const fmm_origin *o = &e->origin;
+  const int64_t n = e->all.n[set];
+  fmm_frame frame;
+  fmm_cell_list cells;
+  fmm_frame_place(&frame, &o->bounds, 1);
+  FMM_TRY(fmm_deep_cells_find(&cells, &e->all.set[set], n, few_in_cell, o->threads));
+  fmm_status status = FMM_OK;
+  *serve = !cells.n;
+  if (cells.n && cells.n * few_in_cell <= n / FMM_DEEP_PART) status = fmm_deep_cells_make(&e->deep[set], &cells, &e->all.set[set], n, &frame, o->rows[set], o->threads, serve);
+  FMM_FREE(&cells.cell);
+  return status;
+}
+
 static fmm_status sort_all(fmm_estimate *e) {
   const fmm_origin *o = &e->origin;
   const fmm_input_points input[2] = {{o->n[0], o->rows[0], NULL}, {o->n[1], o->rows[1], NULL}};
-  if (!wants_all(e)) return FMM_OK;
+  int serve = wants_all(e);
+  if (!serve) return FMM_OK;
   FMM_TRY(fmm_rows_sort(&e->all, &o->bounds, 2 - o->same_points, input, o->threads));
-  if (fmm_rows_are_apart(&e->all, few_in_cell, o->threads)) e->origin.sorted = &e->all;
+  for (int k = 0; k < 2 - o->same_points && serve; k++) FMM_TRY(deepen(e, k, &serve));
+  if (serve) e->origin.sorted = &e->all, e->origin.deep = e->deep;
   return FMM_OK;
 }
 
@@ -351,6 +369,7 @@ void fmm_estimate_destroy(fmm_estimate **estimate) {
   if (!*estimate) return;
   fmm_sample_picks_free(&(*estimate)->picks);
   fmm_rows_free(&(*estimate)->all);
+  for (int k = 0; k < 2; k++) fmm_deep_cells_free(&(*estimate)->deep[k]);
   drop_drawn(*estimate, 0);
   for (int k = 0; k < most_sorted; k++) fmm_sample_keys_free(&(*estimate)->sorted[k].keys);
   FMM_FREE(estimate);

@@ -16,15 +16,15 @@ static int64_t first_row(const fmm_points *p, int64_t i) { return p->first ? p->
 static void gather_point(const fmm_points *p, int64_t i, int n_planes, const double *input, double *planes) {
   const int64_t begin = first_row(p, i), end = first_row(p, i + 1);
   for (int k = 0; k < n_planes; k++) {
-    double sum = input[p->input_row[begin] * n_planes + k];
-    for (int64_t j = begin + 1; j < end; j++) sum += input[p->input_row[j] * n_planes + k];
+    double sum = input[(int64_t)p->input_row[begin] * n_planes + k];
+    for (int64_t j = begin + 1; j < end; j++) sum += input[(int64_t)p->input_row[j] * n_planes + k];
     planes[(int64_t)k * p->n + i] = sum;
   }
 }
 
 /* The points of one part. A loop of two loads and a store, where that will do, has more of the misses under way at once. */
 static void gather_part(const fmm_points *p, int64_t from, int64_t to, int n_planes, const double *restrict input, double *restrict planes) {
-  const int64_t *restrict row = p->input_row;
+  const uint32_t *restrict row = p->input_row;
   if (n_planes == 1 && !p->first)
     for (int64_t i = from; i < to; i++) planes[i] = input[row[i]];
   else
@@ -84,7 +84,7 @@ static int64_t first_overflow(const fmm_delivery *d, int64_t begin, int64_t end)
 /* Of points that no rows share, with n values each; inlined, so that n is a constant where it is one. A store that waits for its line holds up all that follow: lines are asked for
  * ahead. */
 static inline __attribute__((always_inline)) void scatter_rows(const fmm_points *p, const fmm_delivery *d, int n, int64_t from, int64_t to) {
-  const int64_t *restrict row = p->input_row;
+  const uint32_t *restrict row = p->input_row;
   const double factor = d->factor;
   double *restrict output = d->output;
   for (int64_t i = from; i < to; i++) {
@@ -99,7 +99,7 @@ static void scatter_merged(const fmm_points *p, const fmm_delivery *d, int64_t f
   const int n = d->n_planes;
   for (int64_t i = from; i < to; i++)
     for (int64_t j = p->first[i]; j < p->first[i + 1]; j++)
-      for (int k = 0; k < n; k++) d->output[p->input_row[j] * n + k] = d->factor * d->planes[k][i];
+      for (int k = 0; k < n; k++) d->output[(int64_t)p->input_row[j] * n + k] = d->factor * d->planes[k][i];
 }
 
 static void scatter_part(const fmm_points *p, const fmm_delivery *d, int64_t from, int64_t to) {

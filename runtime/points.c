@@ -11,11 +11,11 @@
 #include "team_loop.h"
 
 fmm_status fmm_points_check_counts(int64_t n_sources, int64_t n_targets) {
-  const int64_t most = (int64_t)1 << 42;
+  const int64_t most = UINT32_MAX;
   if (n_sources < 0 || n_targets < 0)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "numbers of points cannot be negative: %lld sources, %lld targets", (long long)n_sources, (long long)n_targets);
   if (n_sources > most || n_targets > most)
-    return FMM_FAIL(FMM_ERR_ARGUMENT, "no memory holds so many points: %lld sources, %lld targets; counts are of points, not of bytes", (long long)n_sources, (long long)n_targets);
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "%lld sources, %lld targets: a plan has at most %lld of either; counts are of points, not of bytes", (long long)n_sources, (long long)n_targets, (long long)most);
   return FMM_OK;
 }
 
@@ -132,22 +132,19 @@ static void take_words(sorting *s, fmm_sorted_words *given) {
 
 static fmm_sorted_words words_of(const sorting *s) { return (fmm_sorted_words){s->words, s->row_bits, s->dropped}; }
 
-enum { deep_part = 4 }; /* of the points, that deep cells may hold */
-
 /* Whole keys in these cells, where they hold a part of the points and none of their finest ones is overfull. */
 static fmm_status deepen(sorting *s, const fmm_cell_list *cells) {
-  const fmm_sorted_words words = words_of(s);
-  FMM_TRY(fmm_deep_cells_place(&s->deep, cells, &words, s->n));
-  if (s->deep.n_points <= s->n / deep_part) {
-    FMM_TRY(fmm_deep_cells_sort(&s->deep, &words, s->frame, s->rows, s->threads));
-    s->is_deep = !fmm_deep_cells_are_overfull(&s->deep, s->most_in_cell);
-  }
-  if (!s->is_deep) fmm_deep_cells_free(&s->deep); /* which serves again */
+  fmm_sorted_words words = words_of(s);
+  int made;
+  FMM_TRY(fmm_deep_cells_make(&s->deep, cells, &words, s->n, s->frame, s->rows, s->threads, &made));
+  s->is_deep = made && !fmm_deep_cells_are_overfull(&s->deep, s->most_in_cell);
+  if (s->is_deep) fmm_deep_cells_put_rows(&s->deep, &words);
+  else fmm_deep_cells_free(&s->deep); /* which serves again */
   return FMM_OK;
 }
 
 /* Each has more points of some set than a cell may. */
-static int are_too_many(int64_t n_cells, int64_t most_in_cell, int64_t n) { return n_cells * most_in_cell > n / deep_part; }
+static int are_too_many(int64_t n_cells, int64_t most_in_cell, int64_t n) { return n_cells * most_in_cell > n / FMM_DEEP_PART; }
 
 /* Where cells of either set have more points than a leaf may: whole keys in these; given up at once where it is plain that the larger set, too, has too many points in such. serve: whether there is none. */
 static fmm_status deepen_all(int n_sets, sorting *sets, int *serve) {
@@ -261,15 +258,15 @@ static fmm_status mark_unique(sorting *s, fmm_points *p) {
   return FMM_OK;
 }
 
-enum { AT_ONCE = FMM_LINE_BYTES / sizeof(double) };
+enum { LINE = FMM_LINE_BYTES / sizeof(double), AT_ONCE = FMM_LINE_BYTES / sizeof(uint32_t) };
 
 /* A point's coordinates, and the row that it is. */
 typedef struct gathering { sorting s; fmm_frame f; fmm_points p; int64_t end; } gathering;
-static inline __attribute__((always_inline)) void take_row(const gathering *l, int64_t i, int in_words, double *x, double *y, double *z, int64_t *row) {
+static inline __attribute__((always_inline)) void take_row(const gathering *l, int64_t i, int in_words, double *x, double *y, double *z, uint32_t *row) {
   enum { ahead = 128 }; /* rows lie anywhere in memory, one in four over two lines; farther than a core looks by itself */
   const double *later = l->s.rows + 3 * row_at(&l->s, i + ahead < l->end ? i + ahead : i, in_words);
-  *row = (int64_t)row_at(&l->s, i, in_words);
-  const double *r = l->s.rows + 3 * *row;
+  *row = (uint32_t)row_at(&l->s, i, in_words);
+  const double *r = l->s.rows + 3 * (size_t)*row;
   __builtin_prefetch(later), __builtin_prefetch(later + 2);
   *x = fmm_frame_scaled(&l->f, r[0], 0), *y = fmm_frame_scaled(&l->f, r[1], 1), *z = fmm_frame_scaled(&l->f, r[2], 2);
 }
@@ -277,10 +274,11 @@ static inline __attribute__((always_inline)) void take_row(const gathering *l, i
 /* By lines of the planes. */
 static inline __attribute__((always_inline)) void fill_lines(const gathering *l, int64_t begin, int64_t end, int in_words) {
   _Alignas(FMM_LINE_BYTES) double x[AT_ONCE], y[AT_ONCE], z[AT_ONCE];
-  _Alignas(FMM_LINE_BYTES) int64_t row[AT_ONCE];
+  _Alignas(FMM_LINE_BYTES) uint32_t row[AT_ONCE];
   for (int64_t i = begin; i < end; i += AT_ONCE) {
     for (int k = 0; k < AT_ONCE; k++) take_row(l, i + k, in_words, &x[k], &y[k], &z[k], &row[k]);
-    fmm_write_line(l->p.x + i, x), fmm_write_line(l->p.y + i, y), fmm_write_line(l->p.z + i, z), fmm_write_line(l->p.input_row + i, row);
+    for (int k = 0; k < AT_ONCE; k += LINE) fmm_write_line(l->p.x + i + k, x + k), fmm_write_line(l->p.y + i + k, y + k), fmm_write_line(l->p.z + i + k, z + k);
+    fmm_write_line(l->p.input_row + i, row);
   }
   fmm_lines_written();
 }
@@ -289,7 +287,8 @@ static inline __attribute__((always_inline)) void fill_lines(const gathering *l,
 static inline __attribute__((always_inline)) void fill_rows(const sorting *s, const fmm_points *p, int64_t begin, int64_t end, int in_words) {
   const gathering l = {*s, *s->frame, *p, end};
   double *x = p->x, *y = p->y, *z = p->z;
-  int64_t *row = p->input_row, first = (begin + AT_ONCE - 1) / AT_ONCE * AT_ONCE, last = end / AT_ONCE * AT_ONCE;
+  uint32_t *row = p->input_row;
+  int64_t first = (begin + AT_ONCE - 1) / AT_ONCE * AT_ONCE, last = end / AT_ONCE * AT_ONCE;
   if (p->n < past_caches || first > last) first = last = end;
   for (int64_t i = begin; i < first; i++) take_row(&l, i, in_words, x + i, y + i, z + i, row + i);
   fill_lines(&l, first, last, in_words);
@@ -311,7 +310,7 @@ static void fill_merged(const sorting *s, fmm_points *p, int64_t begin, int64_t 
 }
 
 static void fill_input_rows(const sorting *s, fmm_points *p, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; i++) p->input_row[i] = (int64_t)s->items[i].row;
+  for (int64_t i = begin; i < end; i++) p->input_row[i] = (uint32_t)s->items[i].row;
 }
 
 static void fill_normals(const sorting *s, fmm_points *p, int64_t begin, int64_t end) {
@@ -405,17 +404,6 @@ fmm_status fmm_rows_sort(fmm_sorted_rows *sorted, const fmm_bounds *bounds, int 
   }
   if (status != FMM_OK) fmm_rows_free(sorted);
   return status;
-}
-
-int fmm_rows_are_apart(const fmm_sorted_rows *sorted, int64_t few, int threads) {
-  int64_t together = 0;
-  for (int k = 0; k < sorted->n_sets; k++) {
-    const fmm_sorted_words w = sorted->set[k];
-    const int64_t last = sorted->n[k] - few;
-#pragma omp parallel for num_threads(threads) reduction(+ : together) if (last > FMM_PARALLEL_MINIMUM)
-    for (int64_t i = 0; i < last; i++) together += w.word[i] >> w.row_bits == w.word[i + few] >> w.row_bits;
-  }
-  return !together;
 }
 
 void fmm_rows_free(fmm_sorted_rows *sorted) {

@@ -17,7 +17,7 @@ typedef struct fmm_frame {
   int coincident;        /* all points at one place */
 } fmm_frame;
 
-/* No address space holds the coordinates of more than 2^42 points: such a count, or a negative one, is a mistake, found before anything is read. */
+/* Rows of a set are counted by 32 bits: more, or a negative number, are found before anything is read. */
 fmm_status fmm_points_check_counts(int64_t n_sources, int64_t n_targets);
 
 /* FMM_ERR_INPUT names the first row that is not finite (sources before targets). targets may be NULL. Of no points: zeros. */
@@ -37,8 +37,6 @@ static inline uint64_t fmm_word_bound(const fmm_sorted_words *keys, uint64_t key
 /* Sorted words of all rows of one set, or of two, for a root scale of 1: what a choice of the tree takes its samples from, and a tree of that root scale its points. n_sets 0: none. */
 typedef struct fmm_sorted_rows { int n_sets; int64_t n[2]; fmm_sorted_words set[2]; } fmm_sorted_rows;
 fmm_status fmm_rows_sort(fmm_sorted_rows *sorted, const fmm_bounds *bounds, int n_sets, const fmm_input_points *input, int threads);
-/* Whether words tell points apart: at most `few` of one set in one cell. */
-int fmm_rows_are_apart(const fmm_sorted_rows *sorted, int64_t few, int threads);
 void fmm_rows_free(fmm_sorted_rows *sorted);
 
 /* Sorts one set, or the two whose boxes are the same; given: NULL, or the same rows sorted for this frame, whose words are taken; keys: keys[k] has points[k].n sorted Morton keys (release .word with FMM_FREE, NULL after a failure), without their lowest bits, all or some, where no cell that the others tell has more than

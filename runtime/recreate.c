@@ -8,7 +8,7 @@ static fmm_status restore(const fmm_points *p, const fmm_tree *tree, double **ro
   for (int64_t i = 0; i < p->n; i++) {
     int64_t begin = p->first ? p->first[i] : i, end = p->first ? p->first[i + 1] : i + 1;
     for (int64_t k = begin; k < end; k++) {
-      int64_t row = 3 * p->input_row[k];
+      int64_t row = 3 * (int64_t)p->input_row[k];
       const double scaled[3] = {p->x[i], p->y[i], p->z[i]};
       for (int axis = 0; axis < 3; axis++) (*rows)[row + axis] = scaled[axis] / tree->scale + tree->shift[axis];
       for (int axis = 0; axis < 3 && p->normal[0]; axis++) (*normals)[row + axis] = p->normal[axis][i];

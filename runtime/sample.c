@@ -39,13 +39,26 @@ static void make_ranks(void *context, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; i++) rank[i] = (float)fmm_generate_fraction(draw, i);
 }
 
-/* Rows that are sorted, every so many-th; keys that have lost their lowest levels are taken for the middles of what is left. */
-typedef struct choosing { fmm_sorted_words from; int64_t n, m; uint64_t *key; } choosing;
+/* Rows that are sorted, every so many-th; keys that have lost their lowest levels are taken for the middles of what is left, but in cells that are deep. */
+typedef struct choosing { fmm_sorted_words from; const fmm_deep_cells *deep; int64_t n, m; uint64_t *key; } choosing;
+
+static int64_t word_of(const choosing *c, int64_t j) { return (int64_t)(((double)j + 0.5) * ((double)c->n / (double)c->m)); }
+
 static void take_keys_of_words(void *context, int64_t begin, int64_t end) {
+  const choosing c = *(const choosing *)context;
+  const uint64_t middle = c.from.dropped ? (uint64_t)7 << (c.from.dropped - 3) : 0;
+  for (int64_t j = begin; j < end; j++) c.key[j] = (c.from.word[word_of(&c, j)] >> c.from.row_bits << c.from.dropped) + middle;
+}
+
+static void take_keys_of_deep_cells(void *context, int64_t begin, int64_t end) {
   const choosing *c = context;
-  const uint64_t middle = c->from.dropped ? (uint64_t)7 << (c->from.dropped - 3) : 0;
-  const double each = (double)c->n / (double)c->m;
-  for (int64_t j = begin; j < end; j++) c->key[j] = (c->from.word[(int64_t)(((double)j + 0.5) * each)] >> c->from.row_bits << c->from.dropped) + middle;
+  for (int64_t k = begin; k < end; k++) {
+    const int64_t first = c->deep->begin[k], last = c->deep->end[k];
+    int64_t j = (int64_t)((double)first * ((double)c->m / (double)c->n)); /* near it */
+    while (j > 0 && word_of(c, j - 1) >= first) j--;
+    while (j < c->m && word_of(c, j) < first) j++;
+    for (; j < c->m && word_of(c, j) < last; j++) c->key[j] = c->deep->items[c->deep->first[k] + word_of(c, j) - first].key;
+  }
 }
 
 static fmm_status make_all_ranks(int64_t m, int threads, float **rank) {
@@ -54,9 +67,11 @@ static fmm_status make_all_ranks(int64_t m, int threads, float **rank) {
   return FMM_OK;
 }
 
-static fmm_status pick_sorted(const fmm_sorted_words *words, int64_t n, int64_t m, int threads, uint64_t **key, float **rank) {
+static fmm_status pick_sorted(const fmm_sorted_words *words, const fmm_deep_cells *deep, int64_t n, int64_t m, int threads, uint64_t **key, float **rank) {
   FMM_TRY(FMM_ALLOCATE(key, m, "keys of picked points"));
-  fmm_team_loop(m, FMM_PARALLEL_MINIMUM, take_keys_of_words, &(choosing){*words, n, m, *key}, threads);
+  choosing c = {*words, deep, n, m, *key};
+  fmm_team_loop(m, FMM_PARALLEL_MINIMUM, take_keys_of_words, &c, threads);
+  fmm_team_loop(deep->n, FMM_PARALLEL_MINIMUM / 16, take_keys_of_deep_cells, &c, threads);
   return make_all_ranks(m, threads, rank);
 }
 
@@ -172,7 +187,7 @@ fmm_status fmm_sample_pick(fmm_sample_picks *picks, const fmm_origin *o) {
   for (int set = 0; set < 2 - o->same_points && !o->distribution; set++) {
     const choice c = {o->rows[set], o->n[set], o->n[set] < most_picked ? o->n[set] : most_picked};
     if (c.n <= FMM_SAMPLE_MOST) continue;
-    if (o->sorted) FMM_TRY(pick_sorted(&o->sorted->set[set], c.n, c.m, o->threads, &picks->key[set], &picks->rank[set]));
+    if (o->sorted) FMM_TRY(pick_sorted(&o->sorted->set[set], &o->deep[set], c.n, c.m, o->threads, &picks->key[set], &picks->rank[set]));
     else FMM_TRY(pick_and_sort(&c, &o->bounds, o->threads, &picks->key[set], &picks->rank[set]));
     picks->n[set] = c.m;
   }

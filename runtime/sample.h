@@ -6,7 +6,7 @@
  * taken from these, in their order: as they are for trees of root scale 1, else with new keys. A sample's tree has the root of the whole one. */
 #ifndef FMM_SAMPLE_H
 #define FMM_SAMPLE_H
-#include "points.h"
+#include "deep_cells.h"
 
 enum { FMM_SAMPLE_MOST = 1 << 17 };
 
@@ -16,6 +16,7 @@ typedef struct fmm_origin {
   const double *rows[2]; /* sources, targets; unused with a distribution */
   fmm_bounds bounds;     /* of all of them; unused with a distribution */
   const fmm_sorted_rows *sorted; /* of all of them, NULL: not known */
+  const fmm_deep_cells *deep;    /* of each set, cells of which words do not tell enough */
   int64_t n[2];
   int same_points, threads;
 } fmm_origin;

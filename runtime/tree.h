@@ -20,7 +20,7 @@ typedef struct fmm_points {
   int64_t n_input;         /* rows of the caller's array */
   double *x, *y, *z;       /* n each, scaled coordinates (see fmm_tree.scale) */
   double *normal[3];       /* n each, or NULL */
-  int64_t *input_row;      /* n_input: input rows in sorted order; unique point i has rows input_row[first[i] .. first[i+1]) */
+  uint32_t *input_row;     /* n_input: input rows in sorted order; unique point i has rows input_row[first[i] .. first[i+1]) */
   int64_t *first;          /* n + 1; NULL when nothing was merged (then n == n_input and first[i] would be i) */
 } fmm_points;
 

@@ -143,8 +143,9 @@ struct fmm_gpu_plan {
 
   /* points, boxes */
   double *d_source[3], *d_target[3], *d_normal[3];
-  int64_t *d_source_row, *d_source_first, *d_target_row, *d_target_first; /* as in fmm_points; first NULL when nothing was merged */
-  int64_t *d_target_position;        /* of an input row: its unique target */
+  uint32_t *d_source_row, *d_target_row;
+  int64_t *d_source_first, *d_target_first; /* as in fmm_points; first NULL when nothing was merged */
+  uint32_t *d_target_position;       /* of an input row: its unique target */
   double *d_center[3], *d_half, *d_surface; /* d_half a box */
   int *d_tiny;                       /* nonzero: coordinates are so small that squares of distances may be subnormal without being zero */
   double *d_degree_in;               /* per box: half^-degree (1 when not homogeneous): check potentials -> unit box */
@@ -424,7 +425,7 @@ int fmm_cuda_is_locked(const void *host, size_t bytes);
 /* The report to the host, written by a kernel: a copy would queue behind those of the results. */
 cudaError_t fmm_cuda_publish_report(const fmm_gpu_plan *p, cudaStream_t stream);
 /* Fills d_target_position from rows of unique targets, as in fmm_points. */
-cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, const int64_t *d_first, cudaStream_t stream);
+cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const uint32_t *d_row, const int64_t *d_first, cudaStream_t stream);
 /* Fills d_tiny. */
 cudaError_t fmm_cuda_find_tiny(const fmm_gpu_plan *p, cudaStream_t stream);
 /* Adds the parts of joints [begin, end) of a sum onto points to `d_sum`. */

@@ -19,7 +19,7 @@ __device__ void report_largest(double largest, unsigned long long *report) {
 }
 
 /* sized: the largest is wanted. */
-__global__ void gather(int64_t n, const int64_t *row, const int64_t *first, int width, const double *input, double *planes, int sized, unsigned long long *report) {
+__global__ void gather(int64_t n, const uint32_t *row, const int64_t *first, int width, const double *input, double *planes, int sized, unsigned long long *report) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   double largest = 0;
   if (i < n) {
@@ -27,8 +27,8 @@ __global__ void gather(int64_t n, const int64_t *row, const int64_t *first, int 
     for (int k = 0; k < width; k++) {
       double sum = 0;
       for (int64_t j = begin; j < end; j++) {
-        double value = input[row[j] * width + k];
-        if (!isfinite(value)) lower(report + FMM_CUDA_BAD_DENSITY, (unsigned long long)(row[j] * width + k));
+        double value = input[(int64_t)row[j] * width + k];
+        if (!isfinite(value)) lower(report + FMM_CUDA_BAD_DENSITY, (unsigned long long)row[j] * width + k);
         sum = j == begin ? value : sum + value;
       }
       planes[k * n + i] = sum;
@@ -39,7 +39,7 @@ __global__ void gather(int64_t n, const int64_t *row, const int64_t *first, int 
 }
 
 /* Rows [begin, end), each the only one of its point. */
-__global__ void scatter(int64_t begin, int64_t end, int64_t n, const int64_t *position, int width, const double *input, double *planes, int sized, unsigned long long *report) {
+__global__ void scatter(int64_t begin, int64_t end, int64_t n, const uint32_t *position, int width, const double *input, double *planes, int sized, unsigned long long *report) {
   int64_t row = begin + (int64_t)blockIdx.x * THREADS + threadIdx.x;
   double largest = 0;
   if (row < end) {
@@ -89,8 +89,9 @@ __global__ void scale_columns(int64_t n, int columns, const double *unit, double
 
 struct results {
   int64_t rows, n;           /* rows in the caller's order; n unique targets */
-  const int64_t *position;   /* of a row: its target */
-  const int64_t *row, *first; /* as in fmm_points */
+  const uint32_t *position;  /* of a row: its target */
+  const uint32_t *row;       /* as in fmm_points */
+  const int64_t *first;
   int outputs, derivatives, columns;
   const double *near, *far;
   double factor, gradient_factor;
@@ -121,7 +122,7 @@ __global__ void inspect(const results a, double *sum) {
 }
 
 /* [row][output][column] from planes. */
-__global__ void place(int64_t rows, int64_t n, int width, const int64_t *position, const double *planes, double *result) {
+__global__ void place(int64_t rows, int64_t n, int width, const uint32_t *position, const double *planes, double *result) {
   int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (row >= rows) return;
   int64_t i = position[row];
@@ -145,11 +146,11 @@ __global__ void deliver(const results a, int64_t begin, int64_t end, double *pot
 }
 
 /* row, first: as in fmm_points. */
-__global__ void invert(int64_t n, const int64_t *row, const int64_t *first, int64_t *position) {
+__global__ void invert(int64_t n, const uint32_t *row, const int64_t *first, uint32_t *position) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= n) return;
   int64_t begin = first ? first[i] : i, end = first ? first[i + 1] : i + 1;
-  for (int64_t j = begin; j < end; j++) position[row[j]] = i;
+  for (int64_t j = begin; j < end; j++) position[row[j]] = (uint32_t)i;
 }
 
 /* Two numbers below 2^53 s in size differ by s at the least, or by less than s only where one is such a small one and not zero; squares of less than 2^-511 are
@@ -252,7 +253,7 @@ cudaError_t fmm_cuda_deliver(const fmm_gpu_plan *p, int64_t begin, int64_t end, 
   return cudaGetLastError();
 }
 
-cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const int64_t *d_row, const int64_t *d_first, cudaStream_t stream) {
+cudaError_t fmm_cuda_invert_rows(const fmm_gpu_plan *p, const uint32_t *d_row, const int64_t *d_first, cudaStream_t stream) {
   if (p->n_targets == 0) return cudaSuccess;
   invert<<<blocks_of(p->n_targets), THREADS, 0, stream>>>(p->n_targets, d_row, d_first, p->d_target_position);
   return cudaGetLastError();

@@ -10,7 +10,7 @@ static inline int same_points(const fmm_points *a, const fmm_points *b) {
   for (int axis = 0; axis < 3 && a->n == b->n; axis++)
     if (!a->normal[axis] != !b->normal[axis] || (a->normal[axis] && memcmp(a->normal[axis], b->normal[axis], (size_t)a->n * 8))) return 0;
   return a->n == b->n && !memcmp(a->x, b->x, (size_t)a->n * 8) && !memcmp(a->y, b->y, (size_t)a->n * 8) && !memcmp(a->z, b->z, (size_t)a->n * 8) && !a->first == !b->first &&
-         !memcmp(a->input_row, b->input_row, (size_t)a->n_input * 8) && (!a->first || !memcmp(a->first, b->first, (size_t)(a->n + 1) * 8));
+         !memcmp(a->input_row, b->input_row, (size_t)a->n_input * sizeof *a->input_row) && (!a->first || !memcmp(a->first, b->first, (size_t)(a->n + 1) * 8));
 }
 
 static inline void check_same_trees(const fmm_tree *a, const fmm_tree *b) {

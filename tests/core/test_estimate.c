@@ -160,10 +160,28 @@ static void clusters_that_sorted_words_cannot_tell_apart_are_picked_from(void **
   assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
   assert_ok(estimate(e, 64, 1, &what, &estimated));
   fmm_estimate_take_sorted(e, &sorted);
-  assert_true(sorted.n_sets == 1 && !fmm_rows_are_apart(&sorted, 8, 2));
+  assert_true(sorted.n_sets == 1 && sorted.n[0] == n);
   if (difference(&estimated, &exact) > 0.01) fail_msg("%g", difference(&estimated, &exact));
   fmm_estimate_destroy(&e);
   fmm_rows_free(&sorted);
+  free(s);
+}
+
+/* A tenth of them in one: samples are taken from the sorted words, with whole keys in its cells, and what is there is split as far. */
+static void clusters_of_few_points_get_whole_keys(void **state) {
+  enum { n = 200000 };
+  double *s = malloc(n * 24);
+  fmm_count_case what = laplace();
+  fmm_counts exact, estimated;
+  fmm_estimate *e = NULL;
+  assert_ok(fmm_generate_points("uniform", n, 1, s, 2));
+  for (int i = 0; i < 3 * n; i++) s[i] *= i / 3 % 10 ? 1 : 1e-5;
+  count_exactly(n, s, 0, NULL, 64, 1, &what, &exact);
+  assert_ok(fmm_estimate_create(&e, n, s, 0, NULL, 2));
+  assert_ok(estimate(e, 64, 1, &what, &estimated));
+  if (difference(&estimated, &exact) > 0.01) fail_msg("%g", difference(&estimated, &exact));
+  assert_int_equal(estimated.n_levels, exact.n_levels);
+  fmm_estimate_destroy(&e);
   free(s);
 }
 
@@ -395,7 +413,7 @@ static void memory_that_fails_anywhere_leaks_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_thinned_of_few_points_and_counts_are_exact),
                                      cmocka_unit_test(thinned_estimates_are_near_the_counts), cmocka_unit_test(borders_are_extrapolated),
-                                     cmocka_unit_test(estimates_of_sorted_rows_are_near_the_counts), cmocka_unit_test(clusters_that_sorted_words_cannot_tell_apart_are_picked_from), cmocka_unit_test(what_points_fill_is_told),
+                                     cmocka_unit_test(estimates_of_sorted_rows_are_near_the_counts), cmocka_unit_test(clusters_that_sorted_words_cannot_tell_apart_are_picked_from), cmocka_unit_test(clusters_of_few_points_get_whole_keys), cmocka_unit_test(what_points_fill_is_told),
                                      cmocka_unit_test(estimates_are_the_same_for_any_number_of_threads),
                                      cmocka_unit_test(estimates_at_once_are_those_one_by_one), cmocka_unit_test(estimates_after_others_are_those_made_first),
                                      cmocka_unit_test(hostile_points_do_not_make_estimates_explode), cmocka_unit_test(unit_of_length_does_not_matter),
