@@ -100,6 +100,7 @@ static void recognise_sources(fmm_point_rows *p) {
 }
 
 fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *p) {
+  FMM_TRY(fmm_points_check_rows(p->n_sources, p->n_targets));
   if (p->n_sources && !p->sources) return FMM_FAIL(FMM_ERR_ARGUMENT, "sources is NULL, but n_sources is %lld", (long long)p->n_sources);
   if (p->n_targets && !p->targets) return FMM_FAIL(FMM_ERR_ARGUMENT, "targets is NULL, but n_targets is %lld (0 with NULL: the sources)", (long long)p->n_targets);
   if (plan->pair->info->takes_normals && p->n_sources && !p->normals)

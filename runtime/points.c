@@ -11,12 +11,18 @@
 #include "team_loop.h"
 
 fmm_status fmm_points_check_counts(int64_t n_sources, int64_t n_targets) {
-  const int64_t most = UINT32_MAX;
+  const int64_t most = (int64_t)1 << 42;
   if (n_sources < 0 || n_targets < 0)
     return FMM_FAIL(FMM_ERR_ARGUMENT, "numbers of points cannot be negative: %lld sources, %lld targets", (long long)n_sources, (long long)n_targets);
   if (n_sources > most || n_targets > most)
-    return FMM_FAIL(FMM_ERR_ARGUMENT, "%lld sources, %lld targets: a plan has at most %lld of either; counts are of points, not of bytes", (long long)n_sources, (long long)n_targets, (long long)most);
+    return FMM_FAIL(FMM_ERR_ARGUMENT, "no memory holds so many points: %lld sources, %lld targets; counts are of points, not of bytes", (long long)n_sources, (long long)n_targets);
   return FMM_OK;
+}
+
+fmm_status fmm_points_check_rows(int64_t n_sources, int64_t n_targets) {
+  const int64_t most = UINT32_MAX;
+  if (n_sources <= most && n_targets <= most) return FMM_OK;
+  return FMM_FAIL(FMM_ERR_ARGUMENT, "%lld sources, %lld targets: a plan has at most %lld of either, as rows are counted by 32 bits; use several plans", (long long)n_sources, (long long)n_targets, (long long)most);
 }
 
 typedef struct sorting {

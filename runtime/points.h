@@ -17,8 +17,10 @@ typedef struct fmm_frame {
   int coincident;        /* all points at one place */
 } fmm_frame;
 
-/* Rows of a set are counted by 32 bits: more, or a negative number, are found before anything is read. */
+/* No address space holds the coordinates of more than 2^42 points: such a count, or a negative one, is a mistake, found before anything is read. */
 fmm_status fmm_points_check_counts(int64_t n_sources, int64_t n_targets);
+/* A plan's rows, of sources and of targets, are counted by 32 bits, also before anything is read; predictions go on from there. */
+fmm_status fmm_points_check_rows(int64_t n_sources, int64_t n_targets);
 
 /* FMM_ERR_INPUT names the first row that is not finite (sources before targets). targets may be NULL. Of no points: zeros. */
 fmm_status fmm_bounds_of(fmm_bounds *bounds, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets, int threads);

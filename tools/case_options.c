@@ -34,7 +34,7 @@ static fmm_status add_param(void *values, const char *text) {
 
 const fmm_cli_option fmm_case_table[] = {
     FMM_CLI_CHOICE("generate", AT(generate), FMM_DISTRIBUTIONS, "a standard distribution in place of FILE"),
-    FMM_CLI_INT("points", AT(points), "N", 0, 4294967295.0 /* as fmm_points_check_counts */, "how many to generate"),
+    FMM_CLI_INT("points", AT(points), "N", 0, 4398046511104.0 /* 2^42, as fmm_points_check_counts */, "how many to generate"),
     FMM_CLI_TEXT("targets", AT(targets), "FILE", "evaluate at these points (at the sources)"),
     FMM_CLI_TEXT("densities", AT(densities), FMM_DENSITIES "|FILE", "densities: 1; uniform in [0,1); in [-0.5,0.5); of a file (FILE's own; unit when generated)"),
     FMM_CLI_INT("seed", AT(seed), "S", 0, 9007199254740992.0, "of generated points and densities (1)"),

@@ -433,9 +433,19 @@ static void memory_that_fails_anywhere_leaks_nothing(void **state) {
   free(rows), free(targets);
 }
 
+/* Nothing is read of so many. */
+static void more_rows_than_32_bits_count_are_refused(void **state) {
+  const int64_t most = UINT32_MAX;
+  assert_ok(fmm_points_check_rows(most, most));
+  assert_int_equal(fmm_points_check_rows(most + 1, 0), FMM_ERR_ARGUMENT);
+  assert_non_null(strstr(fmm_last_error(), "4294967296 sources"));
+  assert_int_equal(fmm_points_check_rows(0, most + 1), FMM_ERR_ARGUMENT);
+  assert_non_null(strstr(fmm_last_error(), "at most 4294967295"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(middles_of_cells_have_their_keys), cmocka_unit_test(outermost_cells_have_finite_middles), cmocka_unit_test(trees_of_no_and_few_points_are_right),
+      cmocka_unit_test(more_rows_than_32_bits_count_are_refused), cmocka_unit_test(middles_of_cells_have_their_keys), cmocka_unit_test(outermost_cells_have_finite_middles), cmocka_unit_test(trees_of_no_and_few_points_are_right),
       cmocka_unit_test(trees_of_random_points_are_right),
       cmocka_unit_test(groups_in_a_cell_are_split_in_one_set_and_in_two), cmocka_unit_test(many_points_in_one_cell_are_split), cmocka_unit_test(collinear_and_coplanar_points_are_right),
       cmocka_unit_test(sheets_lie_within_their_boxes), cmocka_unit_test(sources_and_targets_apart_share_one_tree),

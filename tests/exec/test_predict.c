@@ -176,7 +176,7 @@ static void memory_is_close_to_what_a_plan_reserves(void **state) {
 }
 
 static void numbers_of_points_that_no_plan_takes_are_refused(void **state) {
-  static const int64_t n[] = {-1, (int64_t)UINT32_MAX + 1, INT64_MAX};
+  static const int64_t n[] = {-1, ((int64_t)1 << 42) + 1, INT64_MAX};
   fmm_options o;
   assert_ok(fmm_options_init(&o));
   for (int i = 0; i < 3; i++) {
