@@ -154,7 +154,7 @@ static void memory_is_the_sum_of_the_arrays(void **state) {
   assert_true(f.set_up > 24 * 0.5 * (entries - 32768) && f.set_up < 2000 * 32768.0); /* pairs' records and less than 2 KB a leaf */
   double arrays = f.host - f.workspace - f.set_up;
   fmm_footprint_of(&c, &fmm_info_laplace, 2, in_double, everywhere, &f);
-  assert_true(fabs(f.host - f.workspace - f.set_up - arrays - n * 32) < 1); /* bytes */
+  assert_true(fabs(f.host - f.workspace - f.set_up - arrays - n * 28) < 1); /* bytes */
 }
 
 /* 8,192 points in one leaf: 256 tiles, of which each sums 129, 127 of them in both directions. */
