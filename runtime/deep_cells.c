@@ -111,18 +111,35 @@ done:
 }
 
 fmm_status fmm_deep_cells_make(fmm_deep_cells *deep, const fmm_cell_list *list, const fmm_sorted_words *words, int64_t n, const fmm_frame *frame, const double *rows, int threads, int *made) {
+  fmm_status status = FMM_OK;
   *made = 0;
   FMM_TRY(place(deep, list, words, n));
-  const fmm_status status = deep->n_points <= n / FMM_DEEP_PART ? (*made = 1, sort(deep, words, frame, rows, threads)) : FMM_OK;
-  if (status != FMM_OK) *made = 0;
+  const int are_few = deep->n_points <= n / FMM_DEEP_PART;
+  if (are_few) status = sort(deep, words, frame, rows, threads);
+  *made = are_few && status == FMM_OK;
   if (!*made) fmm_deep_cells_free(deep);
   return status;
 }
 
-void fmm_deep_cells_put_rows(const fmm_deep_cells *deep, fmm_sorted_words *words) {
-  const int row_bits = words->row_bits;
-  for (int64_t k = 0; k < deep->n; k++)
-    for (int64_t i = deep->begin[k]; i < deep->end[k]; i++) words->word[i] = words->word[i] >> row_bits << row_bits | deep->items[deep->first[k] + i - deep->begin[k]].row;
+/* Items of all cells, of which a piece may begin within one. */
+typedef struct putting { const fmm_deep_cells *deep; const fmm_sorted_words *words; } putting;
+static void put_piece(void *context, int64_t begin, int64_t end) {
+  const putting *p = context;
+  const int row_bits = p->words->row_bits;
+  int64_t low = 0, high = p->deep->n; /* the last cell that begins at `begin` or before it */
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    if (p->deep->first[middle] <= begin) low = middle;
+    else high = middle;
+  }
+  for (int64_t k = low, i = begin; i < end; k++) {
+    uint64_t *word = p->words->word + p->deep->begin[k] - p->deep->first[k];
+    for (; i < end && i < p->deep->first[k + 1]; i++) word[i] = word[i] >> row_bits << row_bits | p->deep->items[i].row;
+  }
+}
+
+void fmm_deep_cells_put_rows(const fmm_deep_cells *deep, const fmm_sorted_words *words, int threads) {
+  fmm_team_loop(deep->n_points, FMM_PARALLEL_MINIMUM, put_piece, &(putting){deep, words}, threads);
 }
 
 int fmm_deep_cells_are_overfull(const fmm_deep_cells *deep, int64_t most) {

@@ -22,7 +22,7 @@ enum { FMM_DEEP_PART = 4 }; /* of the points, that such cells may hold: a quarte
 /* With their items, where they hold no more of the n points than that: *made is 0 where they do, and nothing is left then, nor after a failure. */
 fmm_status fmm_deep_cells_make(fmm_deep_cells *deep, const fmm_cell_list *list, const fmm_sorted_words *words, int64_t n, const fmm_frame *frame, const double *rows, int threads, int *made);
 /* Puts the words' rows in the items' order. */
-void fmm_deep_cells_put_rows(const fmm_deep_cells *deep, fmm_sorted_words *words);
+void fmm_deep_cells_put_rows(const fmm_deep_cells *deep, const fmm_sorted_words *words, int threads);
 /* Whether more than `most` of them share a finest cell. */
 int fmm_deep_cells_are_overfull(const fmm_deep_cells *deep, int64_t most);
 /* Words become whole keys, those of other cells without the levels that they have not told. */

@@ -140,11 +140,11 @@ static fmm_sorted_words words_of(const sorting *s) { return (fmm_sorted_words){s
 
 /* Whole keys in these cells, where they hold a part of the points and none of their finest ones is overfull. */
 static fmm_status deepen(sorting *s, const fmm_cell_list *cells) {
-  fmm_sorted_words words = words_of(s);
+  const fmm_sorted_words words = words_of(s);
   int made;
   FMM_TRY(fmm_deep_cells_make(&s->deep, cells, &words, s->n, s->frame, s->rows, s->threads, &made));
   s->is_deep = made && !fmm_deep_cells_are_overfull(&s->deep, s->most_in_cell);
-  if (s->is_deep) fmm_deep_cells_put_rows(&s->deep, &words);
+  if (s->is_deep) fmm_deep_cells_put_rows(&s->deep, &words, s->threads);
   else fmm_deep_cells_free(&s->deep); /* which serves again */
   return FMM_OK;
 }

@@ -8,12 +8,14 @@
 #include "runtime/io/input.h"
 #include "runtime/memory.h"
 #include "runtime/options.h"
+#include "runtime/points.h"
 #include "runtime/regular_points.h"
 
 static fmm_status generate_points(const fmm_case_options *o, int threads, fmm_case *c) {
   char name[32];
   c->n = o->points;
-  FMM_TRY(FMM_ALLOCATE(&c->points, c->n > INT64_MAX / 3 ? INT64_MAX : 3 * c->n, "points"));
+  FMM_TRY(fmm_points_check_rows(c->n, 0));
+  FMM_TRY(FMM_ALLOCATE(&c->points, 3 * c->n, "points"));
   return fmm_generate_points(fmm_cli_choice(FMM_DISTRIBUTIONS, o->generate, name), c->n, (uint64_t)o->seed, c->points, threads);
 }
 

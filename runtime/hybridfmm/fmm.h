@@ -132,7 +132,7 @@ FMM_API fmm_status fmm_plan_create(fmm_plan **plan, const fmm_options *options);
 
 /* Sorts the points, builds tree, lists and operators, chooses order, leaf size, precision and schedule, and reserves
  * all memory. sources: n_sources x 3, targets: n_targets x 3, row-major double, host memory, any finite values.
- * targets NULL (with n_targets 0), or the sources once more, row by row: the targets are the sources. normals: n_sources x 3 for kernels that take them, else NULL.
+ * At most 4,294,967,295 sources and as many targets. targets NULL (with n_targets 0), or the sources once more, row by row: the targets are the sources. normals: n_sources x 3 for kernels that take them, else NULL.
  * FMM_ERR_INPUT names the first row that is not finite, or an extent of the coordinates, as above about 1e154 or below 1e-154 with gradient,
  * whose powers in the results double precision cannot hold, or a source and a target that are not at one place, but nearer than about 1e-153 of the
  * extent, whose squared distance it cannot hold beside that (mostly a coordinate far out, a mark for a missing value). Calling it again replaces the points; on failure the old remain,
