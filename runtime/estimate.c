@@ -242,6 +242,15 @@ static void drop_drawn(fmm_estimate *e, int kept) {
   }
 }
 
+/* The largest trees first, so that no thread is left with one of them when the others have ended. */
+static void put_largest_first(int n, part **parts) {
+  for (int i = 1; i < n; i++)
+    for (int k = i; k > 0 && parts[k]->size.divisor * parts[k]->leaf_size < parts[k - 1]->size.divisor * parts[k - 1]->leaf_size; k--) {
+      part *larger = parts[k];
+      parts[k] = parts[k - 1], parts[k - 1] = larger;
+    }
+}
+
 static fmm_status run_parts(fmm_estimate *e, int n, part **parts, fmm_job_run *run) {
   fmm_job jobs[most_parts];
   for (int i = 0; i < n; i++) jobs[i] = (fmm_job){.name = "estimate", .run = run, .context = parts[i]};
@@ -265,6 +274,7 @@ static fmm_status count_parts(fmm_estimate *e, int n) {
   }
   FMM_TRY(run_parts(e, n_unsorted, unsorted, sort_part));
   drop_drawn(e, most_drawn);
+  put_largest_first(n, all);
   return run_parts(e, n, all, count_part);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lister.h"
+#include "sort_network.h"
 #include "team_loop.h"
 
 /* In-place heap sort of a row's boxes by their first source: no memory, and no input makes it quadratic. */
@@ -25,16 +26,21 @@ static void heap_sort(const int64_t *begin, int32_t *e, int64_t n) {
   }
 }
 
+/* No two boxes of a row begin with the same source. Rows of a leaf among others of its size are nearly in order. */
 static void sort_by_sources(const int64_t *begin, int32_t *e, int64_t n) {
-  enum { few = 48 };
-  int64_t key[few];
-  if (n > few) return heap_sort(begin, e, n);
-  for (int64_t i = 0; i < n; i++) {
-    int32_t item = e[i];
-    int64_t j = i, k = begin[item];
-    for (; j > 0 && key[j - 1] > k; j--) key[j] = key[j - 1], e[j] = e[j - 1];
-    key[j] = k, e[j] = item;
-  }
+  enum { few = 28, most = 128, box_bits = 31 /* below sources, which are counted by 32 */ };
+  uint64_t key[most];
+  if (n > few && (n > most || n > fmm_sort_network_most())) return heap_sort(begin, e, n);
+  for (int64_t i = 0; i < n; i++) key[i] = (uint64_t)begin[e[i]] << box_bits | (uint32_t)e[i];
+  if (n > few) fmm_sort_network(key, key, (int)n);
+  else
+    for (int64_t i = 1; i < n; i++) {
+      const uint64_t item = key[i];
+      int64_t j = i;
+      for (; j > 0 && key[j - 1] > item; j--) key[j] = key[j - 1];
+      key[j] = item;
+    }
+  for (int64_t i = 0; i < n; i++) e[i] = (int32_t)(key[i] & (((uint64_t)1 << box_bits) - 1));
 }
 
 /* A row in the making: its size, and where its entries are kept, or -1. */

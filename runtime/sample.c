@@ -4,10 +4,15 @@
 #include <math.h>
 #include <string.h>
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 #include "generate.h"
+#include "kernels/simd.h"
 #include "team_loop.h"
 
-enum { most_picked = 1 << 19, a_block = 1 << 12, few_a_box = 4, points_a_leaf = 64 };
+enum { most_picked = 1 << 19, a_block = 1 << 12, a_vector = 16, few_a_box = 4, points_a_leaf = 64 };
 
 /* What a set is picked from: m of n rows, one at random from each of m equal stretches. */
 typedef struct choice { const double *rows; int64_t n, m; } choice;
@@ -96,24 +101,52 @@ done:
 /* A part of what was picked, those of low rank, in blocks: how many before each. Of these, if they are too many, evenly the middle one of each of equal parts. */
 typedef struct parting { const uint64_t *key; const float *rank; int64_t n, of, *before; float part; double each; fmm_sample_set *sample; } parting; /* each: of so many one is taken */
 
-static int64_t block_end(const parting *p, int64_t b) { return (b + 1) * a_block < p->n ? (b + 1) * a_block : p->n; }
+static int block_size(const parting *p, int64_t b) { return (int)(p->n - b * a_block < a_block ? p->n - b * a_block : a_block); }
 
-/* Which of a block are in it, counted from the block's first; without a branch that nobody could foretell. */
-static int list_low(const parting *p, int64_t b, int low[a_block]) {
-  const float *rank = p->rank + b * a_block;
-  const int n = (int)(block_end(p, b) - b * a_block);
+static int count_low(const float *rank, int n, float part) {
   int n_low = 0;
-  for (int k = 0; k < n; k++) low[n_low] = k, n_low += rank[k] < p->part;
+  for (int k = 0; k < n; k++) n_low += rank[k] < part;
   return n_low;
 }
 
+/* Which of a block are in it, counted from the block's first; without a branch that nobody could foretell. Up to a vector more of `low` is written. */
+static int list_low(const float *rank, int n, float part, int32_t *low) {
+  int n_low = 0;
+  for (int k = 0; k < n; k++) low[n_low] = k, n_low += rank[k] < part;
+  return n_low;
+}
+
+#ifdef __x86_64__
+FMM_TARGET_AVX512 static __mmask16 low_of(const float *rank, int left, float part) {
+  const __mmask16 there = left < a_vector ? (__mmask16)((1u << left) - 1) : (__mmask16)0xffff;
+  return _mm512_mask_cmp_ps_mask(there, _mm512_maskz_loadu_ps(there, rank), _mm512_set1_ps(part), _CMP_LT_OQ);
+}
+
+FMM_TARGET_AVX512 static int count_low_avx512(const float *rank, int n, float part) {
+  int n_low = 0;
+  for (int k = 0; k < n; k += a_vector) n_low += __builtin_popcount(low_of(rank + k, n - k, part));
+  return n_low;
+}
+
+FMM_TARGET_AVX512 static int list_low_avx512(const float *rank, int n, float part, int32_t *low) {
+  __m512i at = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  int n_low = 0;
+  for (int k = 0; k < n; k += a_vector, at = _mm512_add_epi32(at, _mm512_set1_epi32(a_vector))) {
+    const __mmask16 is_low = low_of(rank + k, n - k, part);
+    _mm512_storeu_si512(low + n_low, _mm512_maskz_compress_epi32(is_low, at));
+    n_low += __builtin_popcount(is_low);
+  }
+  return n_low;
+}
+#else
+#define count_low_avx512 count_low
+#define list_low_avx512 list_low
+#endif
+
 static void count_blocks(void *context, int64_t begin, int64_t end) {
   const parting *p = context;
-  for (int64_t b = begin; b < end; b++) {
-    int n_low = 0;
-    for (int64_t k = b * a_block; k < block_end(p, b); k++) n_low += p->rank[k] < p->part;
-    p->before[b + 1] = n_low;
-  }
+  const int wide = fmm_simd_level() >= FMM_SIMD_AVX512;
+  for (int64_t b = begin; b < end; b++) p->before[b + 1] = (wide ? count_low_avx512 : count_low)(p->rank + b * a_block, block_size(p, b), p->part);
 }
 
 /* Which one of the part the i-th of the sample is. */
@@ -121,9 +154,10 @@ static int64_t middle_of(const parting *p, int64_t i) { return (int64_t)(((doubl
 
 static void take_blocks(void *context, int64_t begin, int64_t end) {
   const parting *p = context;
-  int low[a_block];
+  const int wide = fmm_simd_level() >= FMM_SIMD_AVX512;
+  int32_t low[a_block + a_vector];
   for (int64_t b = begin; b < end; b++) {
-    const int64_t first = p->before[b], after = first + list_low(p, b, low);
+    const int64_t first = p->before[b], after = first + (wide ? list_low_avx512 : list_low)(p->rank + b * a_block, block_size(p, b), p->part, low);
     int64_t i = (int64_t)((double)first / p->each); /* near it */
     while (i > 0 && middle_of(p, i - 1) >= first) i--;
     while (middle_of(p, i) < first) i++;
