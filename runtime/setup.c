@@ -7,6 +7,7 @@
 
 #include "runtime/count_case.h"
 #include "kernels/simd.h"
+#include "jobs.h"
 #include "options.h"
 #include "plan.h"
 #include "points.h"
@@ -67,11 +68,26 @@ static fmm_status reserve_arrays(fmm_setup *s, const fmm_plan *plan) {
   return order_planes(s, info->outputs, columns, plan->options.gradient != 0);
 }
 
-/* Of the phases that the CPU has a part in; those that have one keep it. */
+typedef struct reserving { fmm_state *state; const fmm_phase_impl *impl; } reserving;
+
+static fmm_status reserve_one(void *context) {
+  const reserving *r = context;
+  return r->impl->reserve(r->state);
+}
+
+/* Of the phases that the CPU has a part in; those that have one keep it. Beside one another: V's is the work of one thread. */
 static fmm_status reserve_workspaces(fmm_setup *s) {
-  for (int phase = 0; phase < FMM_N_PHASES; phase++)
-    if (fmm_cpu_phases[phase]->reserve && fmm_dispatch_on_cpu(s, phase) && !s->state.workspace[phase]) FMM_TRY(fmm_cpu_phases[phase]->reserve(&s->state));
-  return FMM_OK;
+  static const fmm_phase longest_first[FMM_N_PHASES] = {FMM_PHASE_VLIST, FMM_PHASE_ULIST, FMM_PHASE_WLIST, FMM_PHASE_XLIST, FMM_PHASE_UP, FMM_PHASE_DOWN};
+  reserving all[FMM_N_PHASES];
+  fmm_job jobs[FMM_N_PHASES];
+  int n = 0;
+  for (int k = 0; k < FMM_N_PHASES; k++) {
+    const fmm_phase phase = longest_first[k];
+    if (!fmm_cpu_phases[phase]->reserve || !fmm_dispatch_on_cpu(s, phase) || s->state.workspace[phase]) continue;
+    all[n] = (reserving){&s->state, fmm_cpu_phases[phase]};
+    jobs[n] = (fmm_job){.name = "workspace", .run = reserve_one, .context = &all[n]}, n++;
+  }
+  return fmm_jobs_run(jobs, n, s->tree.n_boxes < FMM_PARALLEL_MINIMUM ? 1 : s->state.threads);
 }
 
 static fmm_status fill_state(fmm_setup *s, const fmm_plan *plan) {

@@ -14,6 +14,7 @@
 #include "kernels/pair/pair_sums.h"
 #include "kernels/phase.h"
 #include "kernels/ulist/ulist_groups.h"
+#include "runtime/team_loop.h"
 
 enum { MAX_RANGES = 64, MAX_MATES = 64 };
 _Static_assert(sizeof(fmm_pair_points) == 120, "as model/footprint.c counts them");
@@ -265,10 +266,11 @@ static fmm_status plan_groups(const fmm_state *state, workspace *own, int64_t *n
   return FMM_OK;
 }
 
-static void bound_leaves(const fmm_state *state, workspace *own) {
-#pragma omp parallel for schedule(static) num_threads(state->threads)
-  for (int32_t row = 0; row < state->lists->u.n_rows; row++) {
-    own->leaf[row] = points_of(state, row);
+static void bound_leaves(void *context, int64_t begin, int64_t end) {
+  const fmm_state *state = context;
+  const workspace *own = state->workspace[FMM_PHASE_ULIST];
+  for (int64_t row = begin; row < end; row++) {
+    own->leaf[row] = points_of(state, (int32_t)row);
     if (own->bounded) fmm_pair_points_bound(&own->leaf[row]);
   }
 }
@@ -295,7 +297,7 @@ static fmm_status reserve(fmm_state *state) {
   if (n_halo) FMM_CHECK(FMM_ALLOCATE(&own->halo, n_halo, "U list halos"));
   if (n_halo) FMM_CHECK(FMM_ALLOCATE(&own->leaf, state->lists->u.n_rows, "U list leaves"));
   if (n_halo && own->single) FMM_CHECK(reserve_stores(state, own));
-  if (n_halo) bound_leaves(state, own);
+  if (n_halo) fmm_team_loop(state->lists->u.n_rows, FMM_PARALLEL_MINIMUM / 16, bound_leaves, state, state->threads);
 done:
   if (status != FMM_OK) release(state);
   return status;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "runtime/team_loop.h"
+
 static int64_t points_of(const fmm_tree *tree, const fmm_rows *u, int32_t row) {
   return tree->target_end[u->row[row]] - tree->target_begin[u->row[row]];
 }
@@ -30,6 +32,17 @@ static int64_t find_mates(fmm_ulist_groups *groups, const fmm_rows *u, const int
   return without;
 }
 
+typedef struct mating { fmm_ulist_groups *groups; const fmm_rows *u; const int32_t *row_of_box; int64_t without; } mating;
+
+static void find_mates_of_piece(void *context, int64_t begin, int64_t end) {
+  mating *m = context;
+  int64_t without = 0;
+  for (int64_t row = begin; row < end; row++) without += find_mates(m->groups, m->u, m->row_of_box, (int32_t)row);
+  fmm_join_begin();
+  m->without += without;
+  fmm_join_end();
+}
+
 /* A walker's: the last group, or on the second walk n_groups + the last group, in which it met a row, and the row's place in that group's halo. Walkers take groups in turn, always the same ones, whatever
  * threads there are; they are few, as each has a meeting for each row. */
 enum { MOST_WALKERS = 16 };
@@ -48,6 +61,18 @@ static void place_halo(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm
   groups->halo_begin[g + 1] = points, groups->halo_row_begin[g + 1] = rows;
 }
 
+/* Walkers at work. */
+typedef struct walk { fmm_ulist_groups *groups; const fmm_tree *tree; const fmm_rows *u; meeting *met; int walkers; } walk;
+
+static void place_halos(void *context, int64_t begin, int64_t end) {
+  const walk *k = context;
+  for (int64_t w = begin; w < end; w++) {
+    meeting *own = k->met + w * k->u->n_rows;
+    for (int32_t row = 0; row < k->u->n_rows; row++) own[row].group = -1;
+    for (int32_t g = (int32_t)w; g < k->groups->n_groups; g += k->walkers) place_halo(k->groups, k->tree, k->u, g, own);
+  }
+}
+
 /* The rows of a group's halo in the order of their places. */
 static void list_halo(fmm_ulist_groups *groups, const fmm_rows *u, int32_t g, meeting *met) {
   int32_t *row = groups->halo_row + groups->halo_row_begin[g];
@@ -55,6 +80,12 @@ static void list_halo(fmm_ulist_groups *groups, const fmm_rows *u, int32_t g, me
     const int32_t mate = groups->mate[e];
     if (mate >= groups->begin[g + 1] && met[mate].group != groups->n_groups + g) met[mate].group = groups->n_groups + g, *row++ = mate;
   }
+}
+
+static void list_halos(void *context, int64_t begin, int64_t end) {
+  const walk *k = context;
+  for (int64_t w = begin; w < end; w++)
+    for (int32_t g = (int32_t)w; g < k->groups->n_groups; g += k->walkers) list_halo(k->groups, k->u, g, k->met + w * k->u->n_rows);
 }
 
 /* From numbers to their sums. */
@@ -89,20 +120,14 @@ static fmm_status make_halos(fmm_ulist_groups *groups, const fmm_tree *tree, con
   FMM_CHECK(FMM_ALLOCATE_ZERO(&groups->part_offset, (int64_t)u->n_rows + 1, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&groups->place, u->n_entries, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&met, (int64_t)walkers * u->n_rows, "U list halos"));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-  for (int w = 0; w < walkers; w++) {
-    meeting *own = met + (int64_t)w * u->n_rows;
-    for (int32_t row = 0; row < u->n_rows; row++) own[row].group = -1;
-    for (int32_t g = w; g < groups->n_groups; g += walkers) place_halo(groups, tree, u, g, own);
-  }
+  walk all = {groups, tree, u, met, walkers};
+  fmm_team_loop(walkers, 1, place_halos, &all, threads);
   add_up(groups->halo_begin, groups->n_groups);
   add_up(groups->halo_row_begin, groups->n_groups);
   const int64_t parts = groups->halo_row_begin[groups->n_groups];
   FMM_CHECK(FMM_ALLOCATE(&groups->part, parts, "U list halos"));
   FMM_CHECK(FMM_ALLOCATE(&groups->halo_row, parts, "U list halos"));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-  for (int w = 0; w < walkers; w++)
-    for (int32_t g = w; g < groups->n_groups; g += walkers) list_halo(groups, u, g, met + (int64_t)w * u->n_rows);
+  fmm_team_loop(walkers, 1, list_halos, &all, threads);
   deal_parts(groups, tree, u);
 done:
   FMM_FREE(&met);
@@ -132,12 +157,18 @@ static int by_falling_work(const void *a, const void *b) {
   return x->work != y->work ? (x->work < y->work ? 1 : -1) : (x->group > y->group) - (x->group < y->group);
 }
 
+typedef struct weighing { const fmm_ulist_groups *groups; const fmm_tree *tree; const fmm_rows *u; weighed *all; } weighing;
+
+static void weigh_piece(void *context, int64_t begin, int64_t end) {
+  const weighing *w = context;
+  for (int64_t g = begin; g < end; g++) w->all[g] = (weighed){work_of(w->groups, w->tree, w->u, (int32_t)g), (int32_t)g};
+}
+
 static fmm_status order_groups(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int threads) {
   weighed *all;
   FMM_TRY(FMM_ALLOCATE(&groups->order, groups->n_groups, "U list groups"));
   FMM_TRY(FMM_ALLOCATE(&all, groups->n_groups, "U list groups"));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-  for (int32_t g = 0; g < groups->n_groups; g++) all[g] = (weighed){work_of(groups, tree, u, g), g};
+  fmm_team_loop_uneven(groups->n_groups, 1, weigh_piece, &(weighing){groups, tree, u, all}, threads);
   qsort(all, (size_t)groups->n_groups, sizeof *all, by_falling_work);
   for (int32_t k = 0; k < groups->n_groups; k++) groups->order[k] = all[k].group;
   FMM_FREE(&all);
@@ -146,7 +177,6 @@ static fmm_status order_groups(fmm_ulist_groups *groups, const fmm_tree *tree, c
 
 fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tree, const fmm_rows *u, int with_mates, int threads) {
   int32_t *row_of_box = NULL;
-  int64_t without = 0;
   fmm_status status = FMM_OK;
   *groups = (fmm_ulist_groups){.n_groups = 0};
   FMM_CHECK(FMM_ALLOCATE(&groups->begin, u->n_rows + 1, "U list groups"));
@@ -159,9 +189,9 @@ fmm_status fmm_ulist_groups_create(fmm_ulist_groups *groups, const fmm_tree *tre
   FMM_CHECK(FMM_ALLOCATE(&row_of_box, tree->n_boxes, "rows of boxes"));
   for (int32_t box = 0; box < tree->n_boxes; box++) row_of_box[box] = -1;
   for (int32_t row = 0; row < u->n_rows; row++) row_of_box[u->row[row]] = row;
-#pragma omp parallel for schedule(dynamic, 64) num_threads(threads) reduction(+ : without)
-  for (int32_t row = 0; row < u->n_rows; row++) without += find_mates(groups, u, row_of_box, row);
-  groups->all_have_mates = !without;
+  mating m = {groups, u, row_of_box, 0};
+  fmm_team_loop_uneven(u->n_rows, FMM_PARALLEL_MINIMUM / 16, find_mates_of_piece, &m, threads);
+  groups->all_have_mates = !m.without;
   FMM_CHECK(make_halos(groups, tree, u, threads));
   FMM_CHECK(order_groups(groups, tree, u, threads));
 done:
