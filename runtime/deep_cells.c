@@ -21,17 +21,48 @@ static int is_first_of_run(const fmm_sorted_words *w, int64_t n, int64_t most, i
   return end - begin > most;
 }
 
+/* Places looked at, every `most`-th word, in blocks: how many runs begin before each block's. */
+enum { block_places = 1 << 12 };
+typedef struct finding { const fmm_sorted_words *words; int64_t n, most, *before; uint64_t *cell; } finding;
+
+/* The cells of a block's runs, to `cell` where that is not NULL; how many. */
+static int64_t look_at_block(const finding *f, int64_t block, uint64_t *cell) {
+  const int64_t first = block * block_places * f->most, last = first + block_places * f->most;
+  int64_t runs = 0;
+  for (int64_t i = first; i < last && i < f->n; i += f->most)
+    if (is_first_of_run(f->words, f->n, f->most, i)) {
+      if (cell) cell[runs] = cell_of(f->words, i);
+      runs++;
+    }
+  return runs;
+}
+
+static void count_runs(void *context, int64_t begin, int64_t end) {
+  const finding *f = context;
+  for (int64_t block = begin; block < end; block++) f->before[block + 1] = look_at_block(f, block, NULL);
+}
+
+static void list_runs(void *context, int64_t begin, int64_t end) {
+  const finding *f = context;
+  for (int64_t block = begin; block < end; block++)
+    if (f->before[block + 1] > f->before[block]) look_at_block(f, block, f->cell + f->before[block]);
+}
+
 fmm_status fmm_deep_cells_find(fmm_cell_list *list, const fmm_sorted_words *words, int64_t n, int64_t most, int threads) {
-  int64_t runs = 0, k = 0;
+  const int64_t places = (n + most - 1) / most, blocks = (places + block_places - 1) / block_places;
+  finding f = {words, n, most, NULL, NULL};
+  fmm_status status;
   *list = (fmm_cell_list){0, NULL};
-#pragma omp parallel for num_threads(threads) reduction(+ : runs) if (n / most > FMM_PARALLEL_MINIMUM)
-  for (int64_t i = 0; i < n; i += most) runs += is_first_of_run(words, n, most, i);
-  if (!runs) return FMM_OK;
-  FMM_TRY(FMM_ALLOCATE(&list->cell, runs, "cells to split"));
-  for (int64_t i = 0; i < n; i += most)
-    if (is_first_of_run(words, n, most, i)) list->cell[k++] = cell_of(words, i);
-  list->n = runs;
-  return FMM_OK;
+  FMM_CHECK(FMM_ALLOCATE_ZERO(&f.before, blocks + 1, "cells to split"));
+  fmm_team_loop(blocks, 1, count_runs, &f, threads);
+  for (int64_t block = 0; block < blocks; block++) f.before[block + 1] += f.before[block];
+  if (!f.before[blocks]) goto done;
+  FMM_CHECK(FMM_ALLOCATE(&f.cell, f.before[blocks], "cells to split"));
+  fmm_team_loop(blocks, 1, list_runs, &f, threads);
+  *list = (fmm_cell_list){f.before[blocks], f.cell};
+done:
+  FMM_FREE(&f.before);
+  return status;
 }
 
 fmm_status fmm_deep_cells_join(fmm_cell_list *list, const fmm_cell_list *other) {

@@ -55,7 +55,7 @@ static fmm_status find_dimension(fmm_estimate *e) {
   fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / FMM_SAMPLE_MOST), &e->picks);
   if (status == FMM_OK) status = fmm_sample_sort(&sample, &e->origin, 1, &keys);
   if (status == FMM_OK) {
-    e->dimension = fmm_sample_dimension(&sample, &keys, larger_set(e));
+    e->dimension = fmm_sample_dimension(&sample, &keys, larger_set(e), e->origin.threads);
     fmm_sample_keys_free(&keys);
   }
   fmm_sample_free(&sample);

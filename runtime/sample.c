@@ -1,4 +1,4 @@
-/* Picking points, samples from these, thinned, their sorts, and the dimension of what they fill. */
+/* Picking points, samples from these, thinned, and their sorts. */
 #include "sample.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "kernels/simd.h"
 #include "team_loop.h"
 
-enum { most_picked = 1 << 19, a_block = 1 << 12, a_vector = 16, few_a_box = 4, points_a_leaf = 64 };
+enum { most_picked = 1 << 19, a_block = 1 << 12, a_vector = 16 };
 
 /* What a set is picked from: m of n rows, one at random from each of m equal stretches. */
 typedef struct choice { const double *rows; int64_t n, m; } choice;
@@ -311,37 +311,4 @@ void fmm_sample_free(fmm_sample *sample) {
     FMM_FREE(&sample->set[k].rows);
     FMM_FREE(&sample->set[k].key);
   }
-}
-
-/* From which level on two keys are in different boxes; FMM_KEY_LEVEL + 1: none. */
-static int level_apart(uint64_t a, uint64_t b) { return a == b ? FMM_KEY_LEVEL + 1 : FMM_KEY_LEVEL - (63 - __builtin_clzll(a ^ b)) / 3; }
-
-/* The finest level whose boxes hold so many points each on average. */
-static int finest_filled(int64_t n, const uint64_t *keys, double a_box) {
-  int64_t begin_at[FMM_KEY_LEVEL + 2] = {0}, boxes = 1;
-  int level = 0;
-  for (int64_t i = 1; i < n; i++) begin_at[level_apart(keys[i - 1], keys[i])]++;
-  while (level < FMM_KEY_LEVEL && (double)n >= a_box * (double)(boxes + begin_at[level + 1])) boxes += begin_at[++level];
-  return level;
-}
-
-/* Entropy in bits of the points over the boxes of a level. */
-static double entropy(int64_t n, const uint64_t *keys, int level) {
-  const int shift = 3 * (FMM_KEY_LEVEL - level);
-  double sum = 0;
-  for (int64_t i = 0, end; i < n; i = end) {
-    for (end = i + 1; end < n && keys[end] >> shift == keys[i] >> shift;) end++;
-    sum += (double)(end - i) * log2((double)(end - i));
-  }
-  return log2((double)n) - sum / (double)n;
-}
-
-/* At the finest level whose boxes hold about what leaves do: finer ones may be within groups of points. */
-int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys, int64_t n_points) {
-  const int larger = sample->set[1].n > sample->set[0].n;
-  const int64_t n = sample->set[larger].n;
-  const int level = n ? finest_filled(n, keys->keys[larger], fmax(few_a_box, points_a_leaf * (double)n / (double)n_points)) : 0;
-  if (!level) return 3;
-  const double growth = entropy(n, keys->keys[larger], level) - entropy(n, keys->keys[larger], level - 1);
-  return growth > 2.5 ? 3 : growth > 1.5 ? 2 : 1;
 }

@@ -60,5 +60,5 @@ static inline double fmm_sample_weight(const fmm_sample_set *s) { return s->n ? 
 
 /* Dimension of the set the points fill, 1, 2 or 3: growth of the points' entropy over boxes from one level to the next (the information
  * dimension, Renyi 1959), at the finest level whose boxes hold at least some of the sample and 64 of all n_points on average. */
-int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys, int64_t n_points);
+int fmm_sample_dimension(const fmm_sample *sample, const fmm_sample_keys *keys, int64_t n_points, int threads);
 #endif
