@@ -20,9 +20,13 @@ fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_
   estimate_context context = {.what = fmm_count_case_of(o, plan->pair->info, &plan->machine, order)};
   context.what.no_gpu |= o->schedule == FMM_SCHEDULE_CPU; /* the plan itself counts them, for what it tells of other schedules */
   FMM_TRY(fmm_estimate_create_within(&context.estimate, &p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads));
-  const fmm_tune_effort effort = {fmm_estimate_seconds(context.estimate, plan->machine.device[FMM_DEVICE_CPU].units), o->executions};
+  fmm_tune_effort effort = {fmm_estimate_seconds(context.estimate, plan->machine.device[FMM_DEVICE_CPU].units), o->executions, NULL};
   fmm_tuned best;
-  fmm_status status = fmm_tune(&plan->machine, plan->pair->info, precisions, o->schedule, o->leaf_size, o->root_scale, fmm_estimate_dimension(context.estimate), &effort, estimate_counts, &context, &best);
+  fmm_counts even;
+  int is_even = 0;
+  fmm_status status = context.what.no_gpu ? fmm_estimate_even(context.estimate, &context.what, &even, &is_even) : FMM_OK;
+  if (is_even) effort.even = &even;
+  if (status == FMM_OK) status = fmm_tune(&plan->machine, plan->pair->info, precisions, o->schedule, o->leaf_size, o->root_scale, fmm_estimate_dimension(context.estimate), &effort, estimate_counts, &context, &best);
   fmm_estimate_take_sorted(context.estimate, sorted);
   fmm_estimate_destroy(&context.estimate);
   if (status == FMM_OK) *choice = (fmm_tree_options){best.leaf_size, best.root_scale};

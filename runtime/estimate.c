@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "even_points.h"
 #include "generate.h"
 #include "jobs.h"
 #include "refine.h"
@@ -36,6 +37,7 @@ struct fmm_estimate {
   fmm_origin origin;
   char distribution[32];
   int dimension;
+  int is_even, is_prepared; /* rows that fill a cube evenly are sorted for the first tree that is asked for */
   fmm_sorted_rows all;     /* the caller's rows, where there are not too many */
   fmm_deep_cells deep[2];  /* of each set's */
   fmm_sample_picks picks;  /* for all samples */
@@ -50,8 +52,7 @@ static int64_t larger_set(const fmm_estimate *e) { return e->origin.n[0] > e->or
 static fmm_status find_dimension(fmm_estimate *e) {
   fmm_sample sample;
   fmm_sample_keys keys;
-  e->dimension = 3;
-  if (larger_set(e) <= FMM_ESTIMATE_EXACT) return FMM_OK;
+  if (e->is_even || larger_set(e) <= FMM_ESTIMATE_EXACT) return FMM_OK;
   fmm_status status = fmm_sample_make(&sample, &e->origin, fmax(1, (double)larger_set(e) / FMM_SAMPLE_MOST), &e->picks);
   if (status == FMM_OK) status = fmm_sample_sort(&sample, &e->origin, 1, &keys);
   if (status == FMM_OK) {
@@ -70,7 +71,7 @@ double fmm_estimate_seconds(const fmm_estimate *e, int cores) {
   return a_point * points / pow(cores > 1 ? cores : 1, 0.25);
 }
 
-/* Sorting all rows takes little longer than sorting those that would be picked, and a tree of root scale 1 may come of it, whose sort that is. */
+/* Sorting all rows takes little longer than sorting those that would be picked, and a tree of that root scale may come of it, whose sort that is. */
 static int wants_all(const fmm_estimate *e) { return !e->origin.distribution && larger_set(e) > FMM_SAMPLE_MOST && larger_set(e) <= most_to_sort; }
 
 /* Whole keys where many rows share what words tell; *serve: 0 where that is so of too many. */
@@ -79,7 +80,7 @@ static fmm_status deepen(fmm_estimate *e, int set, int *serve) {
   const int64_t n = e->all.n[set];
   fmm_frame frame;
   fmm_cell_list cells;
-  fmm_frame_place(&frame, &o->bounds, 1);
+  fmm_frame_place(&frame, &o->bounds, o->root_scale);
   FMM_TRY(fmm_deep_cells_find(&cells, &e->all.set[set], n, few_in_cell, o->threads));
   fmm_status status = FMM_OK;
   *serve = !cells.n;
@@ -93,7 +94,7 @@ static fmm_status sort_all(fmm_estimate *e) {
   const fmm_input_points input[2] = {{o->n[0], o->rows[0], NULL}, {o->n[1], o->rows[1], NULL}};
   int serve = wants_all(e);
   if (!serve) return FMM_OK;
-  FMM_TRY(fmm_rows_sort(&e->all, &o->bounds, 2 - o->same_points, input, o->threads));
+  FMM_TRY(fmm_rows_sort(&e->all, &o->bounds, o->root_scale, 2 - o->same_points, input, o->threads));
   for (int k = 0; k < 2 - o->same_points && serve; k++) FMM_TRY(deepen(e, k, &serve));
   if (serve) e->origin.sorted = &e->all, e->origin.deep = e->deep;
   return FMM_OK;
@@ -104,17 +105,45 @@ void fmm_estimate_take_sorted(fmm_estimate *e, fmm_sorted_rows *taken) {
   e->all = (fmm_sorted_rows){0};
 }
 
+/* Samples for one root scale as it is, for others by new keys. */
+static fmm_status prepare(fmm_estimate *e, double root_scale) {
+  e->origin.root_scale = root_scale;
+  fmm_status status = sort_all(e);
+  if (status == FMM_OK) status = fmm_sample_pick(&e->picks, &e->origin);
+  if (status == FMM_OK) status = find_dimension(e);
+  e->is_prepared = status == FMM_OK;
+  return status;
+}
+
+/* Of one set whose trees are estimated from samples. */
+static fmm_status look_whether_even(fmm_estimate *e) {
+  enum { some = 1 << 14 };
+  const fmm_origin *o = &e->origin;
+  double *rows = NULL;
+  fmm_bounds bounds;
+  fmm_status status = FMM_OK;
+  if (!o->same_points || larger_set(e) <= FMM_SAMPLE_MOST) return FMM_OK;
+  if (!o->distribution) return e->is_even = fmm_points_are_even(o->n[0], o->rows[0], &o->bounds, o->threads), FMM_OK;
+  FMM_CHECK(FMM_ALLOCATE(&rows, 3 * some, "points of a distribution"));
+  FMM_CHECK(fmm_generate_points(o->distribution, some, 1, rows, o->threads));
+  FMM_CHECK(fmm_bounds_of(&bounds, some, rows, 0, NULL, o->threads));
+  e->is_even = fmm_points_are_even(some, rows, &bounds, o->threads);
+done:
+  FMM_FREE(&rows);
+  return status;
+}
+
 static fmm_status create(fmm_estimate **estimate, const fmm_origin *origin) {
   fmm_estimate *e = NULL;
   FMM_TRY(FMM_ALLOCATE_ZERO(&e, 1, "estimate of counts"));
   e->origin = *origin;
+  e->dimension = 3;
   if (origin->distribution) {
     strncpy(e->distribution, origin->distribution, sizeof e->distribution - 1);
     e->origin.distribution = e->distribution;
   }
-  fmm_status status = sort_all(e);
-  if (status == FMM_OK) status = fmm_sample_pick(&e->picks, &e->origin);
-  if (status == FMM_OK) status = find_dimension(e);
+  fmm_status status = look_whether_even(e);
+  if (status == FMM_OK && !e->is_even) status = prepare(e, 1);
   if (status == FMM_OK) *estimate = e;
   else fmm_estimate_destroy(&e);
   return status;
@@ -357,8 +386,9 @@ fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *c
   part *parts = e->parts;
   int n_parts = 0, k = 0;
   if (n > FMM_ESTIMATES_AT_ONCE) return FMM_FAIL(FMM_ERR_INTERNAL, "%d trees to estimate at once, more than %d", n, FMM_ESTIMATES_AT_ONCE);
+  for (int i = 0; i < n; i++) FMM_TRY(check(&choice[i]));
+  if (!e->is_prepared && n) FMM_TRY(prepare(e, choice[0].root_scale));
   for (int i = 0; i < n; i++) {
-    FMM_TRY(check(&choice[i]));
     const int step = step_for(e, choice[i].leaf_size);
     for (int j = 0; j <= (step > 0); j++) parts[n_parts++] = (part){.estimate = e, .what = what, .step = step + j, .leaf_size = choice[i].leaf_size, .size = size_at(e, &choice[i], step + j)};
   }
@@ -373,6 +403,40 @@ fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *c
     counts[i].n_sources = e->origin.n[0], counts[i].n_targets = e->origin.n[!e->origin.same_points];
   }
   return FMM_OK;
+}
+
+/* Two full trees without samples: each cell of a level is one key, which stands for so many points. */
+static fmm_status count_even(fmm_estimate *e, const fmm_count_case *what, int a_leaf, uint64_t *const keys[2], fmm_counts *counts) {
+  enum { level = 4 };
+  const double n = (double)larger_set(e), edge = cbrt(n / a_leaf); /* boxes of so many points an edge */
+  sorted full[2];
+  part *parts[2];
+  for (int k = 0; k < 2; k++) {
+    const int64_t cells = (int64_t)1 << 3 * (level - k);
+    full[k] = (sorted){.is_made = 1, .sample.set[0] = {.n = cells, .n_points = a_leaf * cells}, .keys.keys[0] = keys[k]};
+    fmm_frame_place(&full[k].keys.frame, &(fmm_bounds){{0, 0, 0}, {1, 1, 1}, 1}, 1);
+    fmm_even_keys(level - k, keys[k]);
+    e->parts[k] = (part){.estimate = e, .what = what, .leaf_size = a_leaf, .size = {n / (double)(a_leaf * cells), ldexp(1, level - k) / edge, 1}, .sorted = &full[k]};
+    parts[k] = &e->parts[k];
+  }
+  FMM_TRY(run_parts(e, 2, parts, count_part));
+  *counts = e->parts[0].counts;
+  extrapolate(&e->parts[0].counts, &e->parts[1].counts, 0, 3, (const size[]){e->parts[0].size, e->parts[1].size}, counts);
+  counts->n_sources = counts->n_targets = e->origin.n[0];
+  return FMM_OK;
+}
+
+fmm_status fmm_estimate_even(fmm_estimate *e, const fmm_count_case *what, fmm_counts *counts, int *is_even) {
+  enum { a_leaf = 64, most_keys = 1 << 12 };
+  uint64_t *keys[2] = {NULL, NULL};
+  fmm_status status = FMM_OK;
+  *is_even = e->is_even;
+  if (!e->is_even) return FMM_OK;
+  for (int k = 0; k < 2; k++) FMM_CHECK(FMM_ALLOCATE(&keys[k], most_keys >> 3 * k, "keys of a full tree"));
+  FMM_CHECK(count_even(e, what, a_leaf, keys, counts));
+done:
+  for (int k = 0; k < 2; k++) FMM_FREE(&keys[k]);
+  return status;
 }
 
 void fmm_estimate_destroy(fmm_estimate **estimate) {

@@ -396,14 +396,14 @@ fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *key
   return status;
 }
 
-fmm_status fmm_rows_sort(fmm_sorted_rows *sorted, const fmm_bounds *bounds, int n_sets, const fmm_input_points *input, int threads) {
+fmm_status fmm_rows_sort(fmm_sorted_rows *sorted, const fmm_bounds *bounds, double root_scale, int n_sets, const fmm_input_points *input, int threads) {
   fmm_frame frame;
   sorting sets[2] = {{0}};
   fmm_status status = FMM_OK;
-  fmm_frame_place(&frame, bounds, 1);
+  fmm_frame_place(&frame, bounds, root_scale);
   for (int k = 0; k < n_sets; k++) sets[k] = (sorting){.frame = &frame, .rows = input[k].rows, .n = input[k].n, .threads = threads};
   choose_bits(n_sets, sets);
-  *sorted = (fmm_sorted_rows){.n_sets = n_sets};
+  *sorted = (fmm_sorted_rows){.n_sets = n_sets, .root_scale = root_scale};
   for (int k = 0; k < n_sets && status == FMM_OK; k++) {
     status = sort_words(&sets[k]);
     sorted->n[k] = sets[k].n, sorted->set[k] = (fmm_sorted_words){sets[k].words, sets[k].row_bits, sets[k].dropped};

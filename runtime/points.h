@@ -36,9 +36,9 @@ typedef struct fmm_sorted_words { uint64_t *word; int row_bits, dropped; } fmm_s
 /* Words below this one are those of keys below `key`, a multiple of 2^dropped. */
 static inline uint64_t fmm_word_bound(const fmm_sorted_words *keys, uint64_t key) { return key >> keys->dropped << keys->row_bits; }
 
-/* Sorted words of all rows of one set, or of two, for a root scale of 1: what a choice of the tree takes its samples from, and a tree of that root scale its points. n_sets 0: none. */
-typedef struct fmm_sorted_rows { int n_sets; int64_t n[2]; fmm_sorted_words set[2]; } fmm_sorted_rows;
-fmm_status fmm_rows_sort(fmm_sorted_rows *sorted, const fmm_bounds *bounds, int n_sets, const fmm_input_points *input, int threads);
+/* Sorted words of all rows of one set, or of two, for one root scale: what a choice of the tree takes its samples from, and a tree of that root scale its points. n_sets 0: none. */
+typedef struct fmm_sorted_rows { int n_sets; double root_scale; int64_t n[2]; fmm_sorted_words set[2]; } fmm_sorted_rows;
+fmm_status fmm_rows_sort(fmm_sorted_rows *sorted, const fmm_bounds *bounds, double root_scale, int n_sets, const fmm_input_points *input, int threads);
 void fmm_rows_free(fmm_sorted_rows *sorted);
 
 /* Sorts one set, or the two whose boxes are the same; given: NULL, or the same rows sorted for this frame, whose words are taken; keys: keys[k] has points[k].n sorted Morton keys (release .word with FMM_FREE, NULL after a failure), without their lowest bits, all or some, where no cell that the others tell has more than

@@ -53,16 +53,27 @@ static int has_far_field(const fmm_counts *c) {
   return c->total[FMM_PHASE_VLIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries > 0;
 }
 
+/* Where a plan of the CPU alone begins its search with counts of even points (choose_tree.c), so does this. */
+static fmm_status forecast_at(int order, fmm_forecast_case *what, estimate_context *context, fmm_predicted *p) {
+  fmm_counts even;
+  int is_even = 0;
+  context->what.order = order;
+  fmm_count_case on_cpu = context->what;
+  on_cpu.no_gpu |= what->kind == FMM_SCHEDULE_CPU;
+  if (on_cpu.no_gpu) FMM_TRY(fmm_estimate_even(context->estimate, &on_cpu, &even, &is_even));
+  what->effort.even = is_even ? &even : NULL;
+  return fmm_forecast_make(what, &p->forecast);
+}
+
 /* The forecast at the order that the case needs, which is none without a far field; as in setup.c. */
 static fmm_status forecast(fmm_forecast_case *what, estimate_context *context, fmm_order_search *search, fmm_predicted *p) {
   int order, first;
   what->context = context;
   FMM_TRY(fmm_order_first(search, &order));
-  context->what.order = first = order;
-  FMM_TRY(fmm_forecast_make(what, &p->forecast));
+  first = order;
+  FMM_TRY(forecast_at(order, what, context, p));
   if (has_far_field(&p->forecast.counts) && !search->settled) FMM_TRY(fmm_order_settle(search, &order));
-  context->what.order = order;
-  if (order != first) FMM_TRY(fmm_forecast_make(what, &p->forecast));
+  if (order != first) FMM_TRY(forecast_at(order, what, context, p));
   int far_field = has_far_field(&p->forecast.counts);
   p->order = far_field ? order : 0;
   p->expected_error = far_field ? search->expected_error : NAN;
@@ -83,7 +94,7 @@ fmm_status fmm_predict_case(const fmm_options *options, const fmm_machine *machi
   fmm_choose_precisions(options, pair->info, search.cancelled > 1, search.steps, &what.precisions);
   FMM_TRY(create_estimate(&context.estimate, points, own_threads(threads)));
   what.dimension = fmm_estimate_dimension(context.estimate);
-  what.effort = (fmm_tune_effort){fmm_estimate_seconds(context.estimate, machine->device[FMM_DEVICE_CPU].units), options->executions};
+  what.effort = (fmm_tune_effort){fmm_estimate_seconds(context.estimate, machine->device[FMM_DEVICE_CPU].units), options->executions, NULL};
   fmm_status status = forecast(&what, &context, &search, &p);
   fmm_estimate_destroy(&context.estimate);
   if (status == FMM_OK) *predicted = p;

@@ -80,12 +80,12 @@ static fmm_status pick_sorted(const fmm_sorted_words *words, const fmm_deep_cell
   return make_all_ranks(m, threads, rank);
 }
 
-static fmm_status pick_and_sort(const choice *c, const fmm_bounds *bounds, int threads, uint64_t **key, float **rank) {
+static fmm_status pick_and_sort(const choice *c, const fmm_bounds *bounds, double root_scale, int threads, uint64_t **key, float **rank) {
   fmm_frame frame;
   picking p = {.from = c, .frame = &frame};
   uint64_t *scratch = NULL;
   fmm_status status;
-  fmm_frame_place(&frame, bounds, 1);
+  fmm_frame_place(&frame, bounds, root_scale);
   FMM_CHECK(FMM_ALLOCATE(key, c->m, "keys of picked points"));
   FMM_CHECK(FMM_ALLOCATE(&scratch, c->m, "scratch of the sort"));
   p.key = *key;
@@ -206,7 +206,7 @@ static fmm_status take_named(fmm_sample *sample, const fmm_origin *o, int64_t m)
   const choice c = {rows, m, m};
   if (m <= FMM_SAMPLE_MOST) FMM_CHECK(take_all(s, &c, o->threads));
   else {
-    FMM_CHECK(pick_and_sort(&c, &sample->bounds, o->threads, &key, &rank));
+    FMM_CHECK(pick_and_sort(&c, &sample->bounds, o->root_scale, o->threads, &key, &rank));
     FMM_CHECK(take(s, key, rank, m, m, o->threads));
   }
 done:
@@ -222,7 +222,7 @@ fmm_status fmm_sample_pick(fmm_sample_picks *picks, const fmm_origin *o) {
     const choice c = {o->rows[set], o->n[set], o->n[set] < most_picked ? o->n[set] : most_picked};
     if (c.n <= FMM_SAMPLE_MOST) continue;
     if (o->sorted) FMM_TRY(pick_sorted(&o->sorted->set[set], &o->deep[set], c.n, c.m, o->threads, &picks->key[set], &picks->rank[set]));
-    else FMM_TRY(pick_and_sort(&c, &o->bounds, o->threads, &picks->key[set], &picks->rank[set]));
+    else FMM_TRY(pick_and_sort(&c, &o->bounds, o->root_scale, o->threads, &picks->key[set], &picks->rank[set]));
     picks->n[set] = c.m;
   }
   return FMM_OK;
@@ -272,7 +272,7 @@ static void copy_keys(void *context, int64_t begin, int64_t end) {
   memcpy(k->keys + begin, k->set->key + begin, (size_t)(end - begin) * sizeof *k->keys);
 }
 
-/* Keys of root scale 1 are sorted already. */
+/* Keys for the origin's root scale are sorted already. */
 static fmm_status sort_set(const fmm_sample_set *s, const fmm_frame *from, const fmm_frame *frame, uint64_t **keys, int threads) {
   uint64_t *scratch = NULL;
   fmm_status status;
@@ -295,7 +295,7 @@ fmm_status fmm_sample_sort(const fmm_sample *sample, const fmm_origin *o, double
   fmm_frame from;
   *keys = (fmm_sample_keys){.keys = {NULL}};
   fmm_status status = FMM_OK;
-  fmm_frame_place(&from, &sample->bounds, 1);
+  fmm_frame_place(&from, &sample->bounds, o->root_scale);
   fmm_frame_place(&keys->frame, &sample->bounds, root_scale);
   for (int k = 0; k < 2 - o->same_points && status == FMM_OK; k++) status = sort_set(&s[k], &from, &keys->frame, &keys->keys[k], o->threads);
   if (status != FMM_OK) fmm_sample_keys_free(keys);

@@ -3,7 +3,7 @@
  * Step k of a problem of N points stands for N / F^k of them, F = 2^dimension: a tree over it with the same leaf size is like the whole tree
  * with its k finest levels' worth of boxes taken away. Its points are picked at random (of sorted rows evenly and then at random), so that boxes scatter as those of the whole do; beyond
  * FMM_SAMPLE_MOST they are thinned to that many evenly in Morton order, each standing for `weight` points. Of many points some are picked and sorted once, and all samples
- * taken from these, in their order: as they are for trees of root scale 1, else with new keys. A sample's tree has the root of the whole one. */
+ * taken from these, in their order: as they are for trees of the root scale that they are sorted for, else with new keys. A sample's tree has the root of the whole one. */
 #ifndef FMM_SAMPLE_H
 #define FMM_SAMPLE_H
 #include "deep_cells.h"
@@ -15,7 +15,8 @@ typedef struct fmm_origin {
   const char *distribution;
   const double *rows[2]; /* sources, targets; unused with a distribution */
   fmm_bounds bounds;     /* of all of them; unused with a distribution */
-  const fmm_sorted_rows *sorted; /* of all of them, NULL: not known */
+  double root_scale;     /* for which picked points are sorted */
+  const fmm_sorted_rows *sorted; /* all of them for that root scale, NULL: not known */
   const fmm_deep_cells *deep;    /* of each set, cells of which words do not tell enough */
   int64_t n[2];
   int same_points, threads;
@@ -32,7 +33,7 @@ typedef struct fmm_sample_picks {
 typedef struct fmm_sample_set {
   int64_t n, n_points; /* points kept, points they stand for */
   double *rows;        /* n x 3; or NULL and */
-  uint64_t *key;       /* sorted keys of root scale 1, where they are of picked points */
+  uint64_t *key;       /* keys sorted for the origin's root scale, where they are of picked points */
 } fmm_sample_set;
 
 typedef struct fmm_sample {

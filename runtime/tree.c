@@ -13,7 +13,7 @@ static fmm_status sort_sets(fmm_tree *t, const sets *s, fmm_sorted_words keys[2]
   for (int a = 0; a < 3; a++) t->shift[a] = frame.shift[a], t->root_lo[a] = frame.lo[a];
   const fmm_input_points input[2] = {{s->n_sources, s->sources, s->normals}, {s->n_targets, s->targets, NULL}};
   fmm_points points[2] = {{0}};
-  fmm_sorted_rows *given = s->sorted && s->sorted->n_sets && t->root_scale == 1 ? s->sorted : NULL;
+  fmm_sorted_rows *given = s->sorted && s->sorted->n_sets && t->root_scale == s->sorted->root_scale ? s->sorted : NULL;
   if (s->sorted && !given) fmm_rows_free(s->sorted); /* which serves again */
   FMM_TRY(fmm_points_sort(2 - t->same_points, points, keys, &frame, input, t->leaf_size, given, threads));
   t->sources = points[0], t->targets = points[!t->same_points];

@@ -4,6 +4,7 @@
  *   - Evenly filled boxes (uniform points, spheres), told by leaves that do not halve where q doubles: the tree changes with q in jumps, while s makes the number of boxes an edge nearly
  *     continuous. s that brings n there follows from the dimension of what the points fill, q somewhat above n. The valley of good trees runs along diagonals, q growing with s, so
  *     neighbours that way and in s are tried next, as long as they gain, then in q.
+ *     Where it is known beforehand that points fill a cube evenly, counts of a full tree tell the first such tree and nothing else is estimated before it.
  *   - Other points: q acts smoothly and s little, so q first, then three scales and the neighbours of the best. Where leaves of what was seen by then do not follow q after all, as even boxes' may by chance, on as above.
  * Where schedules of both devices are about as fast as one another, each is best on a tree of its own, and the smallest over all of them has several valleys: so for each that
  * came near the best the same search is made again. Every pair is estimated once, for all schedules; those that will be asked for whatever the first of them tells are estimated together.
@@ -263,9 +264,28 @@ static fmm_status search_large_leaves(search *s) {
   return climb(s, 2, sizes, MOST_ROUNDS, of_others);
 }
 
+/* The tree that is best by the counts of a full one; 0 where they do not tell. */
+static int find_even(const search *s, spot *first) {
+  const fmm_counts *c = s->effort.even;
+  fmm_cost_table costs;
+  fmm_tuned tuned;
+  fmm_cost_table_make(s->machine, c, s->pair, &costs);
+  if (price(s, &costs, &tuned) != FMM_OK) return 0;
+  const double n = (double)c->n_sources, a_leaf = factor_of(&costs, &tuned.assignment) * n / fmax(1, (double)c->n_leaves);
+  if (!(a_leaf > 0) || a_leaf >= n) return 0;
+  const double level = log2(n / a_leaf) / 3;
+  *first = (spot){half_of(room * a_leaf), (int)lround(SCALES * (ceil(level) - level)) % SCALES};
+  return 1;
+}
+
 static fmm_status search_for(search *s, int goal) {
+  spot even;
   s->goal = goal, s->at = (spot){0, 0}, s->found = (finding){.n_leaves = 1};
   s->found.seconds[goal] = INFINITY;
+  if (s->effort.even && goal == ASKED && !s->leaf_size && !(s->root_scale > 0) && find_even(s, &even)) {
+    FMM_TRY(try_spots(s, 1, &even, without_fail));
+    return search_even(s);
+  }
   FMM_TRY(try_spots(s, s->leaf_size ? 1 : 2, (const spot[]){{0, 0}, {2, 0}}, without_fail));
   if (s->leaf_size) return s->root_scale > 0 ? FMM_OK : search_scales(s, of_others, 2, scales, of_others);
   FMM_TRY(s->root_scale > 0 || is_smooth(s) ? search_smooth(s) : search_even(s));

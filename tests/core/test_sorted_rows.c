@@ -43,7 +43,7 @@ static void compare(const points *p, double root_scale, int apart) {
   fmm_tree one, more;
   assert_ok(fmm_tree_build(&one, p->n, p->sources, p->normals, p->m, p->targets, &options, 2));
   assert_ok(fmm_bounds_of(&bounds, p->n, p->sources, p->m, p->targets, 2));
-  assert_ok(fmm_rows_sort(&sorted, &bounds, p->targets ? 2 : 1, input, 3));
+  assert_ok(fmm_rows_sort(&sorted, &bounds, 1, p->targets ? 2 : 1, input, 3));
   assert_int_equal(are_apart(&sorted), apart);
   assert_ok(fmm_tree_build_within(&more, &bounds, p->n, p->sources, p->normals, p->m, p->targets, &sorted, &options, 2));
   assert_true(!sorted.set[0].word && !sorted.set[1].word);
@@ -81,7 +81,7 @@ static void check_failures(int kind) {
     fmm_sorted_rows sorted = {0};
     fmm_tree t;
     fmm_memory_fail_at(failures + 1);
-    status = fmm_rows_sort(&sorted, &bounds, 2, input, 2);
+    status = fmm_rows_sort(&sorted, &bounds, 1, 2, input, 2);
     if (status == FMM_OK) status = fmm_tree_build_within(&t, &bounds, N, rows, NULL, N, targets, &sorted, &(fmm_tree_options){LEAF, 1}, 2);
     fmm_memory_fail_at(0);
     fmm_rows_free(&sorted);

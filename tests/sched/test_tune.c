@@ -83,7 +83,7 @@ static fmm_status estimate_that_seems_smooth(void *context, int n, const fmm_tre
 
 static void boxes_that_seem_uneven_by_chance_are_searched_as_even(void **state) {
   const fmm_machine m = recorded_machine("cpu-2-cores");
-  const fmm_tune_effort of_2_cores = {0.0018, 0};
+  const fmm_tune_effort of_2_cores = {0.0018, 0, NULL};
   for (double n = 3e5; n < 3e6; n *= 1.23) {
     uniform u = {.n = n};
     fmm_tuned best;
@@ -128,7 +128,7 @@ static void check_choice_of_schedules(int n_machines, const char *const *machine
 /* The same where estimates cost what they do on 16 cores: on the last two machines, where three schedules are about as fast, some cases of 20,000 to 230,000 points then miss what one by name finds after 13 to 26 estimates. */
 static void what_is_chosen_is_as_good_as_the_best_schedule_by_name(void **state) {
   static const char *const machines[] = {"cpu-2-cores", "xeon16-h200", "xeon16-h200-8sm", "h200-8-of-132", "h200-8-by-moments", "h100-8-of-132"};
-  static const fmm_tune_effort of_16_cores = {0.0013, 0};
+  static const fmm_tune_effort of_16_cores = {0.0013, 0, NULL};
   check_choice_of_schedules(6, machines, NULL, 0.001, 0.001);
   check_choice_of_schedules(4, machines, &of_16_cores, 0.001, 0.001);
   check_choice_of_schedules(2, machines + 4, &of_16_cores, 0.15, 0.0025);
@@ -175,7 +175,7 @@ static void gpu_trees_by_nominal_constants_are_near_those_of_profiles(void **sta
 
 /* That is behind on the first trees by more than a round of estimates gains, and better by 6 and 8 % on others. */
 static void a_schedule_that_catches_up_is_not_given_up(void **state) {
-  static const fmm_tune_effort of_16_cores = {0.0013, 0};
+  static const fmm_tune_effort of_16_cores = {0.0013, 0, NULL};
   assert_true(over_the_best_by_name("h200-8-by-moments", 8, 173459.6, &of_16_cores) <= 0.001);
   assert_true(over_the_best_by_name("h200-8-by-moments", 4, 26200, &of_16_cores) <= 0.001);
 }
@@ -256,7 +256,7 @@ typedef struct spent { int estimates; double seconds; } spent; /* on estimates; 
 static spent tuned_for(const fmm_machine *m, double n, double executions, double estimate_s) {
   uniform u = {.n = n};
   fmm_tuned best;
-  assert_ok(fmm_tune(m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, &(fmm_tune_effort){estimate_s, executions}, estimate, &u, &best));
+  assert_ok(fmm_tune(m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_AUTO, 0, 0, 3, &(fmm_tune_effort){estimate_s, executions, NULL}, estimate, &u, &best));
   return (spent){best.n_estimates, best.makespan.seconds};
 }
 
