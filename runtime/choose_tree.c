@@ -22,10 +22,10 @@ fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_
   FMM_TRY(fmm_estimate_create_within(&context.estimate, &p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads));
   fmm_tune_effort effort = {fmm_estimate_seconds(context.estimate, plan->machine.device[FMM_DEVICE_CPU].units), o->executions, NULL};
   fmm_tuned best;
-  fmm_counts even;
+  fmm_counts even[FMM_EVEN_TREES];
   int is_even = 0;
-  fmm_status status = context.what.no_gpu ? fmm_estimate_even(context.estimate, &context.what, &even, &is_even) : FMM_OK;
-  if (is_even) effort.even = &even;
+  fmm_status status = context.what.no_gpu ? fmm_estimate_even(context.estimate, &context.what, even, &is_even) : FMM_OK;
+  if (is_even) effort.even = even;
   if (status == FMM_OK) status = fmm_tune(&plan->machine, plan->pair->info, precisions, o->schedule, o->leaf_size, o->root_scale, fmm_estimate_dimension(context.estimate), &effort, estimate_counts, &context, &best);
   fmm_estimate_take_sorted(context.estimate, sorted);
   fmm_estimate_destroy(&context.estimate);

@@ -405,35 +405,40 @@ fmm_status fmm_estimate_counts(fmm_estimate *e, int n, const fmm_tree_options *c
   return FMM_OK;
 }
 
-/* Two full trees without samples: each cell of a level is one key, which stands for so many points. */
-static fmm_status count_even(fmm_estimate *e, const fmm_count_case *what, int a_leaf, uint64_t *const keys[2], fmm_counts *counts) {
+/* Full trees of two sizes without samples, for each number of points a leaf: a cell of the level of the leaves is one key, which stands for so many. */
+static fmm_status count_even(fmm_estimate *e, const fmm_count_case *what, uint64_t *const keys[2], fmm_counts counts[FMM_EVEN_TREES]) {
   enum { level = 4 };
-  const double n = (double)larger_set(e), edge = cbrt(n / a_leaf); /* boxes of so many points an edge */
-  sorted full[2];
-  part *parts[2];
-  for (int k = 0; k < 2; k++) {
-    const int64_t cells = (int64_t)1 << 3 * (level - k);
-    full[k] = (sorted){.is_made = 1, .sample.set[0] = {.n = cells, .n_points = a_leaf * cells}, .keys.keys[0] = keys[k]};
-    fmm_frame_place(&full[k].keys.frame, &(fmm_bounds){{0, 0, 0}, {1, 1, 1}, 1}, 1);
-    fmm_even_keys(level - k, keys[k]);
-    e->parts[k] = (part){.estimate = e, .what = what, .leaf_size = a_leaf, .size = {n / (double)(a_leaf * cells), ldexp(1, level - k) / edge, 1}, .sorted = &full[k]};
-    parts[k] = &e->parts[k];
+  static const int a_leaf[FMM_EVEN_TREES] = {32, 90, 256};
+  sorted full[2 * FMM_EVEN_TREES];
+  part *parts[2 * FMM_EVEN_TREES];
+  for (int i = 0; i < 2 * FMM_EVEN_TREES; i++) {
+    const int smaller = i % 2, many = a_leaf[i / 2];
+    const int64_t cells = (int64_t)1 << 3 * (level - smaller);
+    const double n = (double)larger_set(e), edge = cbrt(n / many); /* boxes of so many points an edge */
+    full[i] = (sorted){.is_made = 1, .sample.set[0] = {.n = cells, .n_points = many * cells}, .keys.keys[0] = keys[smaller]};
+    fmm_frame_place(&full[i].keys.frame, &(fmm_bounds){{0, 0, 0}, {1, 1, 1}, 1}, 1);
+    e->parts[i] = (part){.estimate = e, .what = what, .leaf_size = many, .size = {n / (double)(many * cells), ldexp(1, level - smaller) / edge, 1}, .sorted = &full[i]};
+    parts[i] = &e->parts[i];
+    if (i < 2) fmm_even_keys(level - smaller, keys[smaller]);
   }
-  FMM_TRY(run_parts(e, 2, parts, count_part));
-  *counts = e->parts[0].counts;
-  extrapolate(&e->parts[0].counts, &e->parts[1].counts, 0, 3, (const size[]){e->parts[0].size, e->parts[1].size}, counts);
-  counts->n_sources = counts->n_targets = e->origin.n[0];
+  FMM_TRY(run_parts(e, 2 * FMM_EVEN_TREES, parts, count_part));
+  for (int k = 0; k < FMM_EVEN_TREES; k++) {
+    const part *more = &e->parts[2 * k], *less = &e->parts[2 * k + 1];
+    counts[k] = more->counts;
+    extrapolate(&more->counts, &less->counts, 0, 3, (const size[]){more->size, less->size}, &counts[k]);
+    counts[k].n_sources = counts[k].n_targets = e->origin.n[0];
+  }
   return FMM_OK;
 }
 
-fmm_status fmm_estimate_even(fmm_estimate *e, const fmm_count_case *what, fmm_counts *counts, int *is_even) {
-  enum { a_leaf = 64, most_keys = 1 << 12 };
+fmm_status fmm_estimate_even(fmm_estimate *e, const fmm_count_case *what, fmm_counts counts[FMM_EVEN_TREES], int *is_even) {
+  enum { most_keys = 1 << 12 };
   uint64_t *keys[2] = {NULL, NULL};
   fmm_status status = FMM_OK;
   *is_even = e->is_even;
   if (!e->is_even) return FMM_OK;
   for (int k = 0; k < 2; k++) FMM_CHECK(FMM_ALLOCATE(&keys[k], most_keys >> 3 * k, "keys of a full tree"));
-  FMM_CHECK(count_even(e, what, a_leaf, keys, counts));
+  FMM_CHECK(count_even(e, what, keys, counts));
 done:
   for (int k = 0; k < 2; k++) FMM_FREE(&keys[k]);
   return status;

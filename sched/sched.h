@@ -63,7 +63,7 @@ int fmm_schedule_evaluate_all(const fmm_cost_table *costs, const fmm_precision_s
 typedef fmm_status fmm_count_estimate(void *context, int n, const fmm_tree_options *choice, fmm_counts *counts);
 typedef struct fmm_tuned { int leaf_size; double root_scale; fmm_assignment assignment; fmm_makespan makespan; int n_estimates; } fmm_tuned;
 /* What a search may take: seconds of one estimate (0: nothing, all that gains is tried), and how many evaluations the tree is for (0: nobody knows; then ten, or 1.5 seconds of them where that is
- * more). even: NULL, or counts of a full tree of as many points, where they fill a cube evenly: the search begins at the tree that is best by these, which has their own root scale. */
+ * more). even: NULL, or, where the points fill a cube evenly, FMM_EVEN_TREES counts of as many in full trees, by rising points a leaf: the search begins at what is best by these. */
 typedef struct fmm_tune_effort { double estimate_s, executions; const fmm_counts *even; } fmm_tune_effort;
 /* leaf_size or root_scale nonzero: kept. effort: NULL as one of zeros. dimension: of what the points fill, 1, 2 or 3. At most FMM_MAX_ESTIMATES estimates, never twice of the same pair. The tree of one leaf
  * (direct sums) is always among the candidates. AUTO finds about what it finds for each schedule by name, but for those half as slow again as the best on every tree that was looked at; where estimates cost something, what is far behind is mostly given up (up to 14 % were lost of some few cases of small problems, tests/sched/test_tune.c). Errors of estimate are passed on; FMM_ERR_DEVICE when `kind` cannot run. */

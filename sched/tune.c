@@ -4,7 +4,7 @@
  *   - Evenly filled boxes (uniform points, spheres), told by leaves that do not halve where q doubles: the tree changes with q in jumps, while s makes the number of boxes an edge nearly
  *     continuous. s that brings n there follows from the dimension of what the points fill, q somewhat above n. The valley of good trees runs along diagonals, q growing with s, so
  *     neighbours that way and in s are tried next, as long as they gain, then in q.
- *     Where it is known beforehand that points fill a cube evenly, counts of a full tree tell the first such tree and nothing else is estimated before it.
+ *     Where it is known beforehand that points fill a cube evenly, counts of full trees tell the first such tree and nothing else is estimated before it.
  *   - Other points: q acts smoothly and s little, so q first, then three scales and the neighbours of the best. Where leaves of what was seen by then do not follow q after all, as even boxes' may by chance, on as above.
  * Where schedules of both devices are about as fast as one another, each is best on a tree of its own, and the smallest over all of them has several valleys: so for each that
  * came near the best the same search is made again. Every pair is estimated once, for all schedules; those that will be asked for whatever the first of them tells are estimated together.
@@ -264,17 +264,30 @@ static fmm_status search_large_leaves(search *s) {
   return climb(s, 2, sizes, MOST_ROUNDS, of_others);
 }
 
-/* The tree that is best by the counts of a full one; 0 where they do not tell. */
+/* Points a leaf of the least makespan by three full trees: of a n + b / n + c through these, n points a leaf; 0 where there is none. */
+static double best_of_full(const double a_leaf[FMM_EVEN_TREES], const double seconds[FMM_EVEN_TREES]) {
+  double rise[2], inverse[2], gain[2];
+  for (int k = 0; k < 2; k++) rise[k] = a_leaf[k + 1] - a_leaf[k], inverse[k] = 1 / a_leaf[k + 1] - 1 / a_leaf[k], gain[k] = seconds[k + 1] - seconds[k];
+  const double determinant = rise[0] * inverse[1] - rise[1] * inverse[0];
+  const double a = (gain[0] * inverse[1] - gain[1] * inverse[0]) / determinant, b = (rise[0] * gain[1] - rise[1] * gain[0]) / determinant;
+  return a > 0 && b > 0 ? sqrt(b / a) : 0;
+}
+
+/* Where the search of points that fill a cube evenly begins; 0 where their counts do not tell. */
 static int find_even(const search *s, spot *first) {
-  const fmm_counts *c = s->effort.even;
-  fmm_cost_table costs;
-  fmm_tuned tuned;
-  fmm_cost_table_make(s->machine, c, s->pair, &costs);
-  if (price(s, &costs, &tuned) != FMM_OK) return 0;
-  const double n = (double)c->n_sources, a_leaf = factor_of(&costs, &tuned.assignment) * n / fmax(1, (double)c->n_leaves);
-  if (!(a_leaf > 0) || a_leaf >= n) return 0;
-  const double level = log2(n / a_leaf) / 3;
-  *first = (spot){half_of(room * a_leaf), (int)lround(SCALES * (ceil(level) - level)) % SCALES};
+  double a_leaf[FMM_EVEN_TREES], seconds[FMM_EVEN_TREES];
+  const double n = (double)s->effort.even->n_sources;
+  for (int k = 0; k < FMM_EVEN_TREES; k++) {
+    const fmm_counts *c = &s->effort.even[k];
+    fmm_cost_table costs;
+    fmm_tuned tuned;
+    fmm_cost_table_make(s->machine, c, s->pair, &costs);
+    if (price(s, &costs, &tuned) != FMM_OK) return 0;
+    a_leaf[k] = n / fmax(1, (double)c->n_leaves), seconds[k] = tuned.makespan.seconds;
+  }
+  const double best = best_of_full(a_leaf, seconds), level = log2(n / best) / 3;
+  if (!(best > 0 && level > 1)) return 0;
+  *first = (spot){half_of(room * best), (int)lround(SCALES * (ceil(level) - level)) % SCALES};
   return 1;
 }
 
