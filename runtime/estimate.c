@@ -105,8 +105,34 @@ void fmm_estimate_take_sorted(fmm_estimate *e, fmm_sorted_rows *taken) {
   e->all = (fmm_sorted_rows){0};
 }
 
+/* All but those used last. */
+static void drop_drawn(fmm_estimate *e, int kept) {
+  const int n = (int)(sizeof e->drawn / sizeof *e->drawn);
+  for (int64_t use = e->now; use > 0 && kept > 0; use--)
+    for (int i = 0; i < n && kept > 0; i++)
+      if (e->drawn[i].last_use == use) e->drawn[i].last_use = -use, kept--; /* marked */
+  for (int i = 0; i < n; i++) {
+    drawn *d = &e->drawn[i];
+    if (d->last_use > 0) fmm_sample_free(&d->sample);
+    d->last_use = d->last_use < 0 ? -d->last_use : 0;
+  }
+}
+
+static void forget_samples(fmm_estimate *e) {
+  fmm_sample_picks_free(&e->picks);
+  fmm_rows_free(&e->all);
+  for (int k = 0; k < 2; k++) fmm_deep_cells_free(&e->deep[k]);
+  drop_drawn(e, 0);
+  for (int k = 0; k < most_sorted; k++) {
+    fmm_sample_keys_free(&e->sorted[k].keys);
+    e->sorted[k] = (sorted){0};
+  }
+  e->origin.sorted = NULL, e->is_prepared = 0;
+}
+
 /* Samples for one root scale as it is, for others by new keys. */
 static fmm_status prepare(fmm_estimate *e, double root_scale) {
+  forget_samples(e); /* of a call that failed */
   e->origin.root_scale = root_scale;
   fmm_status status = sort_all(e);
   if (status == FMM_OK) status = fmm_sample_pick(&e->picks, &e->origin);
@@ -256,19 +282,6 @@ static fmm_status draw(fmm_estimate *e, double divisor, fmm_sample *borrowed) {
   if (status != FMM_OK) return fmm_sample_free(&empty->sample), status;
   empty->divisor = divisor, empty->last_use = e->now;
   return *borrowed = empty->sample, FMM_OK;
-}
-
-/* All but those used last. */
-static void drop_drawn(fmm_estimate *e, int kept) {
-  const int n = (int)(sizeof e->drawn / sizeof *e->drawn);
-  for (int64_t use = e->now; use > 0 && kept > 0; use--)
-    for (int i = 0; i < n && kept > 0; i++)
-      if (e->drawn[i].last_use == use) e->drawn[i].last_use = -use, kept--; /* marked */
-  for (int i = 0; i < n; i++) {
-    drawn *d = &e->drawn[i];
-    if (d->last_use > 0) fmm_sample_free(&d->sample);
-    d->last_use = d->last_use < 0 ? -d->last_use : 0;
-  }
 }
 
 /* The largest trees first, so that no thread is left with one of them when the others have ended. */
@@ -437,6 +450,7 @@ fmm_status fmm_estimate_even(fmm_estimate *e, const fmm_count_case *what, fmm_co
   fmm_status status = FMM_OK;
   *is_even = e->is_even;
   if (!e->is_even) return FMM_OK;
+  forget_samples(e);
   for (int k = 0; k < 2; k++) FMM_CHECK(FMM_ALLOCATE(&keys[k], most_keys >> 3 * k, "keys of a full tree"));
   FMM_CHECK(count_even(e, what, keys, counts));
 done:
@@ -446,10 +460,6 @@ done:
 
 void fmm_estimate_destroy(fmm_estimate **estimate) {
   if (!*estimate) return;
-  fmm_sample_picks_free(&(*estimate)->picks);
-  fmm_rows_free(&(*estimate)->all);
-  for (int k = 0; k < 2; k++) fmm_deep_cells_free(&(*estimate)->deep[k]);
-  drop_drawn(*estimate, 0);
-  for (int k = 0; k < most_sorted; k++) fmm_sample_keys_free(&(*estimate)->sorted[k].keys);
+  forget_samples(*estimate);
   FMM_FREE(estimate);
 }

@@ -21,7 +21,7 @@ fmm_status fmm_estimate_create(fmm_estimate **estimate, int64_t n_sources, const
 fmm_status fmm_estimate_create_within(fmm_estimate **estimate, const fmm_bounds *bounds, int64_t n_sources, const double *sources, int64_t n_targets, const double *targets,
                                       int threads);
 /* Whether the points are sources and targets, more than samples have, and fill a cube evenly (even_points.h), and if so, counts of as many of them in full trees, of 32, 90 and 256 points a leaf, from which a search for their tree can begin (sched/sched.h):
- * nothing is sorted before the first tree is asked for then. */
+ * nothing is sorted before the next tree is asked for then, for whose root scale rows are, of which samples for others depend a little. */
 enum { FMM_EVEN_TREES = 3 };
 fmm_status fmm_estimate_even(fmm_estimate *estimate, const fmm_count_case *what, fmm_counts counts[FMM_EVEN_TREES], int *is_even);
 /* All rows sorted for root scale 1, or, where they fill a cube evenly, for that of the first tree, where the estimate had them so (of 131,073 to 1,572,864 points in the larger set, of which sorting all takes little longer than sorting some): they are the caller's then, to be released with

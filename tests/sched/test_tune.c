@@ -319,6 +319,28 @@ static void errors_are_passed_on(void **state) {
   assert_int_equal(best.leaf_size, -1);
 }
 
+/* Uniform points, with full trees to begin with and without: about as good, by fewer estimates of all orders together. */
+static void even_points_begin_where_full_trees_tell(void **state) {
+  enum { n = 1000000 };
+  fmm_machine m = recorded_machine("cpu-2-cores");
+  int saved = 0;
+  for (int order = 4; order <= 10; order += 3) {
+    real r = {.what = {.pair = &fmm_info_laplace, .order = order, .n_columns = 1, .no_gpu = 1}};
+    fmm_counts full[FMM_EVEN_TREES];
+    fmm_tuned begun, other;
+    int even;
+    assert_ok(fmm_estimate_create_named(&r.estimate, "uniform", n, 2));
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_CPU, 0, 0, 3, &(fmm_tune_effort){0.0018, 0, NULL}, estimate_real, &r, &other));
+    assert_ok(fmm_estimate_even(r.estimate, &r.what, full, &even));
+    assert_true(even);
+    assert_ok(fmm_tune(&m, &fmm_info_laplace, &precisions, FMM_SCHEDULE_CPU, 0, 0, 3, &(fmm_tune_effort){0.0018, 0, full}, estimate_real, &r, &begun));
+    fmm_estimate_destroy(&r.estimate);
+    if (!(begun.makespan.seconds <= 1.01 * other.makespan.seconds)) fail_msg("order %d: %g s, without %g", order, begun.makespan.seconds, other.makespan.seconds);
+    saved += other.n_estimates - begun.n_estimates;
+  }
+  assert_true(saved > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(boxes_that_seem_uneven_by_chance_are_searched_as_even), cmocka_unit_test(the_best_is_close_to_a_scan_of_everything),
                                      cmocka_unit_test(what_is_chosen_is_as_good_as_the_best_schedule_by_name),
@@ -332,6 +354,7 @@ int main(void) {
                                      cmocka_unit_test(what_is_asked_for_is_kept),
                                      cmocka_unit_test(few_points_are_summed_directly),
                                      cmocka_unit_test(no_points_are_no_trouble),
-                                     cmocka_unit_test(errors_are_passed_on)};
+                                     cmocka_unit_test(errors_are_passed_on),
+                                     cmocka_unit_test(even_points_begin_where_full_trees_tell)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
