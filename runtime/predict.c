@@ -53,14 +53,12 @@ static int has_far_field(const fmm_counts *c) {
   return c->total[FMM_PHASE_VLIST].entries + c->total[FMM_PHASE_WLIST].entries + c->total[FMM_PHASE_XLIST].entries > 0;
 }
 
-/* Where a plan of the CPU alone begins its search with counts of even points (choose_tree.c), so does this. */
+/* A search begins as a plan's does (choose_tree.c). */
 static fmm_status forecast_at(int order, fmm_forecast_case *what, estimate_context *context, fmm_predicted *p) {
   fmm_counts even[FMM_EVEN_TREES];
   int is_even = 0;
   context->what.order = order;
-  fmm_count_case on_cpu = context->what;
-  on_cpu.no_gpu |= what->kind == FMM_SCHEDULE_CPU;
-  if (on_cpu.no_gpu) FMM_TRY(fmm_estimate_even(context->estimate, &on_cpu, even, &is_even));
+  FMM_TRY(fmm_estimate_even(context->estimate, &context->what, even, &is_even));
   what->effort.even = is_even ? even : NULL;
   return fmm_forecast_make(what, &p->forecast);
 }

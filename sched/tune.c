@@ -270,7 +270,16 @@ static double best_of_full(const double a_leaf[FMM_EVEN_TREES], const double sec
   for (int k = 0; k < 2; k++) rise[k] = a_leaf[k + 1] - a_leaf[k], inverse[k] = 1 / a_leaf[k + 1] - 1 / a_leaf[k], gain[k] = seconds[k + 1] - seconds[k];
   const double determinant = rise[0] * inverse[1] - rise[1] * inverse[0];
   const double a = (gain[0] * inverse[1] - gain[1] * inverse[0]) / determinant, b = (rise[0] * gain[1] - rise[1] * gain[0]) / determinant;
-  return a > 0 && b > 0 ? sqrt(b / a) : 0;
+  return a > 0 && b > 0 && isfinite(b / a) ? sqrt(b / a) : 0;
+}
+
+/* Of the goal that is searched for. */
+static double seconds_of_goal(const search *s, const fmm_cost_table *costs) {
+  fmm_schedule_outcome outcome[FMM_MAX_SCHEDULES];
+  fmm_tuned tuned;
+  if (s->goal == ASKED) return price(s, costs, &tuned) == FMM_OK ? tuned.makespan.seconds : INFINITY;
+  const int n = fmm_schedule_evaluate_all(costs, s->precisions, outcome), i = s->goal - ASKED - 1;
+  return i < n && outcome[i].makespan.feasible ? outcome[i].makespan.seconds : INFINITY;
 }
 
 /* Where the search of points that fill a cube evenly begins; 0 where their counts do not tell. */
@@ -280,10 +289,8 @@ static int find_even(const search *s, spot *first) {
   for (int k = 0; k < FMM_EVEN_TREES; k++) {
     const fmm_counts *c = &s->effort.even[k];
     fmm_cost_table costs;
-    fmm_tuned tuned;
     fmm_cost_table_make(s->machine, c, s->pair, &costs);
-    if (price(s, &costs, &tuned) != FMM_OK) return 0;
-    a_leaf[k] = n / fmax(1, (double)c->n_leaves), seconds[k] = tuned.makespan.seconds;
+    a_leaf[k] = n / fmax(1, (double)c->n_leaves), seconds[k] = seconds_of_goal(s, &costs);
   }
   const double best = best_of_full(a_leaf, seconds), level = log2(n / best) / 3;
   if (!(best > 0 && level > 1)) return 0;
@@ -295,7 +302,7 @@ static fmm_status search_for(search *s, int goal) {
   spot even;
   s->goal = goal, s->at = (spot){0, 0}, s->found = (finding){.n_leaves = 1};
   s->found.seconds[goal] = INFINITY;
-  if (s->effort.even && goal == ASKED && !s->leaf_size && !(s->root_scale > 0) && find_even(s, &even)) {
+  if (s->effort.even && !s->leaf_size && !(s->root_scale > 0) && find_even(s, &even)) {
     FMM_TRY(try_spots(s, 1, &even, without_fail));
     return search_even(s);
   }
