@@ -24,7 +24,7 @@ fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_
   fmm_tuned best;
   fmm_counts even[FMM_EVEN_TREES];
   int is_even = 0;
-  fmm_status status = fmm_estimate_even(context.estimate, &context.what, even, &is_even);
+  fmm_status status = o->leaf_size || o->root_scale > 0 ? FMM_OK : fmm_estimate_even(context.estimate, &context.what, even, &is_even);
   if (is_even) effort.even = even;
   if (status == FMM_OK) status = fmm_tune(&plan->machine, plan->pair->info, precisions, o->schedule, o->leaf_size, o->root_scale, fmm_estimate_dimension(context.estimate), &effort, estimate_counts, &context, &best);
   fmm_estimate_take_sorted(context.estimate, sorted);

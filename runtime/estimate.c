@@ -143,17 +143,17 @@ static fmm_status prepare(fmm_estimate *e, double root_scale) {
 
 /* Of one set whose trees are estimated from samples. */
 static fmm_status look_whether_even(fmm_estimate *e) {
-  enum { some = 1 << 14 };
+  const int64_t some = FMM_SAMPLE_MOST;
   const fmm_origin *o = &e->origin;
   double *rows = NULL;
   fmm_bounds bounds;
   fmm_status status = FMM_OK;
   if (!o->same_points || larger_set(e) <= FMM_SAMPLE_MOST) return FMM_OK;
-  if (!o->distribution) return e->is_even = fmm_points_are_even(o->n[0], o->rows[0], &o->bounds, o->threads), FMM_OK;
+  if (!o->distribution) return fmm_points_look_even(o->n[0], o->rows[0], &o->bounds, o->threads, &e->is_even);
   FMM_CHECK(FMM_ALLOCATE(&rows, 3 * some, "points of a distribution"));
   FMM_CHECK(fmm_generate_points(o->distribution, some, 1, rows, o->threads));
   FMM_CHECK(fmm_bounds_of(&bounds, some, rows, 0, NULL, o->threads));
-  e->is_even = fmm_points_are_even(some, rows, &bounds, o->threads);
+  FMM_CHECK(fmm_points_look_even(some, rows, &bounds, o->threads, &e->is_even));
 done:
   FMM_FREE(&rows);
   return status;

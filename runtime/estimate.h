@@ -5,7 +5,7 @@
  * of it as of any tree. Where the whole tree would have more than some five thousand leaves the sample stands for fewer points, by powers of
  * 2^dimension, and the counts are extrapolated from two such samples: what is done a point deviates from its limit in inverse
  * proportion to the boxes an edge (those at the border have fewer neighbours), but for W and X of points that fill space, which become fewer a point from step to step. Up to FMM_ESTIMATE_EXACT points counts are exact (but for
- * coincident points below the finest cell, which are not merged). Deterministic; the same for any number of threads. */
+ * coincident points below the finest cell, which are not merged). Deterministic; the same for any number of threads. Of points that fill a cube evenly samples are sorted for the first tree that is asked for, of which counts of others depend a little. */
 #ifndef FMM_ESTIMATE_H
 #define FMM_ESTIMATE_H
 #include "counts.h"

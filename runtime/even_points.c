@@ -1,52 +1,67 @@
 /* See even_points.h. */
 #include "even_points.h"
 
+#include <math.h>
+
 #include "generate.h"
 #include "team_loop.h"
 
-enum { looked_at = 1 << 14, level = 3, n_cells = 1 << 3 * level };
+enum { first_look = 1 << 12, second_look = 1 << 16, coarsest = 3, finest = 7 };
 
-typedef struct looking { int64_t n, m; const double *rows; fmm_frame frame; int64_t in_cell[n_cells]; } looking;
+typedef struct looking { int64_t n; const double *rows; fmm_frame frame; uint64_t *key; } looking;
 
-/* One row at random of each of m equal stretches. */
-static uint64_t row_of(const looking *l, uint64_t draw, int64_t j) {
-  const int64_t row = (int64_t)(((double)j + fmm_generate_fraction(draw, j)) * ((double)l->n / (double)l->m));
-  return (uint64_t)(row < l->n ? row : l->n - 1);
-}
-
-static void count_cells(void *context, int64_t begin, int64_t end) {
+/* Any rows, as those that follow one another may be of one group; some are taken twice, which adds m / n to the dispersion of m picked. */
+static void make_keys(void *context, int64_t begin, int64_t end) {
   enum { some = 256 };
-  looking *l = context;
+  const looking *l = context;
   const uint64_t draw = fmm_generate_key(3);
-  int64_t in_cell[n_cells] = {0};
-  uint64_t row[some], key[some];
+  uint64_t row[some];
   for (int64_t b = begin; b < end; b += some) {
     const int64_t n = end - b < some ? end - b : some;
     for (int64_t i = 0; i < n; i++) {
-      row[i] = row_of(l, draw, b + i);
+      row[i] = (uint64_t)(fmm_generate_fraction(draw, b + i) * (double)l->n);
       __builtin_prefetch(l->rows + 3 * row[i]);
     }
-    fmm_keys_of_rows(key, &l->frame, n, l->rows, row);
-    for (int64_t i = 0; i < n; i++) in_cell[key[i] >> 3 * (FMM_KEY_LEVEL - level)]++;
+    fmm_keys_of_rows(l->key + b, &l->frame, n, l->rows, row);
   }
-  fmm_join_begin();
-  for (int c = 0; c < n_cells; c++) l->in_cell[c] += in_cell[c];
-  fmm_join_end();
 }
 
-int fmm_points_are_even(int64_t n, const double *rows, const fmm_bounds *bounds, int threads) {
-  const double most = 1.3;
-  looking l = {.n = n, .m = n < looked_at ? n : looked_at, .rows = rows};
-  const double a_cell = (double)l.m / n_cells;
-  double chi_squared = 0;
+/* Variance over mean of the numbers of m sorted keys in all cells of a level. */
+static double dispersion(int64_t m, const uint64_t *key, int level) {
+  const int shift = 3 * (FMM_KEY_LEVEL - level);
+  double squares = 0;
+  for (int64_t i = 0, end; i < m; i = end) {
+    for (end = i + 1; end < m && key[end] >> shift == key[i] >> shift;) end++;
+    squares += (double)(end - i) * (double)(end - i);
+  }
+  return squares / (double)m - (double)m / ldexp(1, 3 * level);
+}
+
+static fmm_status look_at(looking *l, int64_t m, int to_level, int threads, int *are_even) {
+  uint64_t *scratch = NULL;
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&l->key, m, "keys of some points"));
+  FMM_CHECK(FMM_ALLOCATE(&scratch, m, "scratch of the sort"));
+  fmm_team_loop(m, FMM_PARALLEL_MINIMUM, make_keys, l, threads);
+  FMM_CHECK(fmm_sort_keys(l->key, scratch, m, threads));
+  *are_even = 1;
+  for (int level = coarsest; level <= to_level && *are_even; level++) *are_even = dispersion(m, l->key, level) - (double)m / (double)l->n < (level == coarsest ? 1.35 : 1.1);
+done:
+  FMM_FREE(&scratch);
+  FMM_FREE(&l->key);
+  return status;
+}
+
+fmm_status fmm_points_look_even(int64_t n, const double *rows, const fmm_bounds *bounds, int threads, int *are_even) {
+  looking l = {.n = n, .rows = rows};
+  *are_even = 0;
   fmm_frame_place(&l.frame, bounds, 1);
-  if (!n || l.frame.coincident) return 0;
-  fmm_team_loop(l.m, FMM_PARALLEL_MINIMUM, count_cells, &l, threads);
-  for (int c = 0; c < n_cells; c++) chi_squared += ((double)l.in_cell[c] - a_cell) * ((double)l.in_cell[c] - a_cell) / a_cell;
-  return chi_squared < most * n_cells;
+  if (!n || l.frame.coincident) return FMM_OK;
+  FMM_TRY(look_at(&l, first_look, coarsest, threads, are_even));
+  return *are_even ? look_at(&l, second_look, finest, threads, are_even) : FMM_OK;
 }
 
-void fmm_even_keys(int of_level, uint64_t *keys) {
-  const int below = 3 * (FMM_KEY_LEVEL - of_level);
-  for (uint64_t i = 0; i < (uint64_t)1 << 3 * of_level; i++) keys[i] = i << below | (below ? (uint64_t)7 << (below - 3) : 0);
+void fmm_even_keys(int level, uint64_t *keys) {
+  const int below = 3 * (FMM_KEY_LEVEL - level);
+  for (uint64_t i = 0; i < (uint64_t)1 << 3 * level; i++) keys[i] = i << below | (below ? (uint64_t)7 << (below - 3) : 0);
 }

@@ -3,9 +3,9 @@
 #define FMM_EVEN_POINTS_H
 #include "points.h"
 
-/* Whether they do, by 16,384 of them (or all, if they are fewer) over the 512 cells of the third level: whether chi squared a cell is below 1.3, which random even points have 1 +- 0.06 of. Groups of so many points that leaves matter, and
- * boxes of unequal edges, are above it. */
-int fmm_points_are_even(int64_t n, const double *rows, const fmm_bounds *bounds, int threads);
+/* *are_even: whether they do, by how unlike the numbers of some of them, picked at random, are over the cells of a level: their variance over their mean, about 1 for points at random and less for regular ones. 4,096 of them tell most others by the 512 cells of level 3,
+ * then 65,536 by levels 3 (below 1.35) to 7 (below 1.1, which points at random are far from): so groups of g of n points are told from g = 1 + n / 600,000 on, lattices of balls, shells or planes by a level finer than theirs, and boxes of unequal edges by cells that are empty. */
+fmm_status fmm_points_look_even(int64_t n, const double *rows, const fmm_bounds *bounds, int threads, int *are_even);
 /* Sorted keys of one point in each cell of a level: 8^level. */
 void fmm_even_keys(int level, uint64_t *keys);
 #endif

@@ -58,7 +58,7 @@ static fmm_status forecast_at(int order, fmm_forecast_case *what, estimate_conte
   fmm_counts even[FMM_EVEN_TREES];
   int is_even = 0;
   context->what.order = order;
-  FMM_TRY(fmm_estimate_even(context->estimate, &context->what, even, &is_even));
+  if (!what->leaf_size && !(what->root_scale > 0)) FMM_TRY(fmm_estimate_even(context->estimate, &context->what, even, &is_even));
   what->effort.even = is_even ? even : NULL;
   return fmm_forecast_make(what, &p->forecast);
 }
