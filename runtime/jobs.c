@@ -4,18 +4,15 @@
 #include "team_loop.h"
 #include "trace.h"
 
-typedef struct outcome { fmm_status status; int job; fmm_error error; } outcome;
+typedef struct outcome { fmm_status status; int64_t job; fmm_error error; } outcome;
+typedef struct running { fmm_job *jobs; double origin_s; outcome first; } running;
 
-static _Thread_local int depth; /* of the jobs that this thread runs; tasks stay on their threads */
-
-int fmm_in_job(void) { return depth > 0; }
-
-static void run_one(fmm_job *job, int number, double origin_s, outcome *first) {
-  job->begin_s = fmm_now_s() - origin_s;
-  depth++;
-  fmm_status status = job->run(job->context);
-  depth--;
-  job->end_s = fmm_now_s() - origin_s;
+static void run_one(running *r, int64_t number) {
+  fmm_job *job = &r->jobs[number];
+  outcome *first = &r->first;
+  job->begin_s = fmm_now_s() - r->origin_s;
+  const fmm_status status = job->run(job->context);
+  job->end_s = fmm_now_s() - r->origin_s;
   if (status == FMM_OK) return;
   fmm_join_begin();
   if (first->status == FMM_OK || number < first->job) {
@@ -25,24 +22,18 @@ static void run_one(fmm_job *job, int number, double origin_s, outcome *first) {
   fmm_join_end();
 }
 
-static void make_tasks(fmm_job *jobs, int n, int threads, double origin_s, outcome *first) {
-  for (int i = 0; i < n; i++) {
-#pragma omp task firstprivate(i) if (threads > 1)
-    run_one(&jobs[i], i, origin_s, first);
-  }
+static void run_some(void *context, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; i++) run_one(context, i);
 }
 
 fmm_status fmm_jobs_run(fmm_job *jobs, int n, int threads) {
-  outcome first = {.status = FMM_OK};
-  const double origin_s = fmm_now_s();
-  if (fmm_in_job()) {
-#pragma omp taskgroup
-    make_tasks(jobs, n, threads, origin_s, &first);
-  } else { /* the one that makes them waits at the team's end, where it takes any task: in a group it would take no part of a job's loops */
-#pragma omp parallel num_threads(threads) if (threads > 1)
-#pragma omp single
-    make_tasks(jobs, n, threads, origin_s, &first);
-  }
-  if (first.status != FMM_OK) fmm_error_give(&first.error);
-  return first.status;
+  running r = {jobs, fmm_now_s(), {.status = FMM_OK}};
+  fmm_team_loop_each(n, run_some, &r, threads);
+  if (r.first.status != FMM_OK) fmm_error_give(&r.first.error);
+  return r.first.status;
+}
+
+fmm_status fmm_job_run_alone(fmm_job_run *run, void *context, int threads) {
+  fmm_job job = {.run = run, .context = context};
+  return fmm_jobs_run(&job, 1, threads);
 }

@@ -1,6 +1,6 @@
-/* A few independent jobs of a set-up beside each other: each is a task of one OpenMP team, so that jobs which wait (for a driver, for the bus) leave the other threads to those
- * that compute, and a job's own loops and jobs may be shared out (team_loop.h, `omp taskloop`, fmm_jobs_run; a parallel region inside a job would have one thread). Nothing is cancelled: when one fails the others
- * end as they would, and the first failure in the order of the jobs is what the caller gets, with its text. With one thread they run one after the other, in their order.
+/* A few independent jobs of a set-up beside each other, each on a thread of one team (team_loop.h), so that jobs which wait (for a driver, for the bus) leave the other threads to those
+ * that compute; a job's own loops and jobs are shared by the team (a parallel region inside a job would have one thread). They are begun in their order. Nothing is cancelled: when one fails the others
+ * end as they would, and the first failure in the order of the jobs is what the caller gets, with its text. With one thread they run one after the other.
  * A job owns what it writes; what two of them need is made before. */
 #ifndef FMM_JOBS_H
 #define FMM_JOBS_H
@@ -14,9 +14,8 @@ typedef struct fmm_job {
   double begin_s, end_s;   /* when it ran, in seconds since fmm_jobs_run was called */
 } fmm_job;
 
-/* Whether the calling thread runs a job: then loops and jobs are tasks of its team. (A parallel region of the library's caller is no such team.) */
-int fmm_in_job(void);
-
 /* Returns when all have ended. */
 fmm_status fmm_jobs_run(fmm_job *jobs, int n, int threads);
+/* One of them, for the sake of the loops in it: they share one team instead of starting one each. */
+fmm_status fmm_job_run_alone(fmm_job_run *run, void *context, int threads);
 #endif

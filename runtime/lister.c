@@ -128,6 +128,7 @@ static void find_neighbours_of_piece(void *context, int64_t begin, int64_t end) 
 }
 
 fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_threshold, int threads) {
+  enum { least = 128 }; /* boxes that are worth a piece, some microseconds */
   *l = (fmm_lister){.tree = tree, .direct_threshold = direct_threshold};
   fmm_status status = allocate_lister(l);
   if (status != FMM_OK) {
@@ -137,7 +138,7 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
   fmm_lists_far(l->far);
   make_facing_masks(l);
   make_all_reaches(l);
-  fmm_team_loop(tree->n_boxes, FMM_PARALLEL_MINIMUM, describe_piece, l, threads);
+  fmm_team_loop(tree->n_boxes, least, describe_piece, l, threads);
   number_tables(l);
   if (l->children[0].there) {
     for (int k = 0; k < 27; k++) l->around[0].near[k] = k == 13 ? 0 : -1;
@@ -145,7 +146,7 @@ fmm_status fmm_lister_make(fmm_lister *l, const fmm_tree *tree, int64_t direct_t
   }
   for (int level = 1; level < tree->n_levels; level++) {
     const int32_t first = tree->level_begin[level], n = tree->level_begin[level + 1] - first;
-    fmm_team_loop(n, FMM_PARALLEL_MINIMUM, find_neighbours_of_piece, &(level_boxes){l, first}, threads);
+    fmm_team_loop(n, least, find_neighbours_of_piece, &(level_boxes){l, first}, threads);
   }
   return FMM_OK;
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "jobs.h"
 #include "lister.h"
 #include "sort_network.h"
 #include "team_loop.h"
@@ -61,7 +62,7 @@ typedef struct making {
   fmm_collect *collect;
   const int32_t *candidate; /* NULL: every box */
   int32_t n_candidates;
-  int n;
+  int threads, n;
   making_list list[2];
 } making;
 
@@ -124,9 +125,11 @@ static void fill_rows(void *context, int64_t begin, int64_t end) {
   }
 }
 
-static fmm_status make_rows(making *m, int threads) {
-  enum { least = 128 }; /* candidates that are worth a piece of their own */
+static fmm_status make_rows(void *context) {
+  enum { least = 32 }; /* candidates that are worth a piece of their own */
+  making *m = context;
   const int64_t n = m->n_candidates;
+  const int threads = m->threads;
   fmm_status status = FMM_OK;
   for (int k = 0; k < m->n; k++) {
     making_list *l = &m->list[k];
@@ -150,22 +153,29 @@ done:
 
 static fmm_status make_lists(fmm_lists *lists, const fmm_lister *l, fmm_lists_use use, int threads) {
   const fmm_tree *t = l->tree;
-  making near = {l, fmm_collect_near, t->leaf, t->n_leaves, 2, {{.rows = &lists->u, .sorts_sources = use == FMM_LISTS_TO_SUM, .room = 32}, {.rows = &lists->w, .room = 8}}},
-         v = {l, fmm_collect_v, NULL, t->n_boxes, 1, {{.rows = &lists->v, .has_direction = 1, .room = 4}}}, x = {l, fmm_collect_x, NULL, t->n_boxes, 1, {{.rows = &lists->x, .room = 4}}};
-  FMM_TRY(make_rows(&near, threads));
-  FMM_TRY(make_rows(&v, threads));
-  return make_rows(&x, threads);
+  making near = {l, fmm_collect_near, t->leaf, t->n_leaves, threads, 2, {{.rows = &lists->u, .sorts_sources = use == FMM_LISTS_TO_SUM, .room = 32}, {.rows = &lists->w, .room = 8}}},
+         v = {l, fmm_collect_v, NULL, t->n_boxes, threads, 1, {{.rows = &lists->v, .has_direction = 1, .room = 4}}}, x = {l, fmm_collect_x, NULL, t->n_boxes, threads, 1, {{.rows = &lists->x, .room = 4}}};
+  fmm_job jobs[] = {{.run = make_rows, .context = &near}, {.run = make_rows, .context = &v}, {.run = make_rows, .context = &x}};
+  return fmm_jobs_run(jobs, sizeof jobs / sizeof *jobs, fmm_team_size());
+}
+
+typedef struct building { fmm_lists *lists; const fmm_tree *tree; int64_t direct_threshold; fmm_lists_use use; int threads; } building;
+
+static fmm_status build(void *context) {
+  const building *b = context;
+  fmm_lister lister;
+  fmm_lists made = {0};
+  FMM_TRY(fmm_lister_make(&lister, b->tree, b->direct_threshold, b->threads));
+  fmm_status status = make_lists(&made, &lister, b->use, b->threads);
+  fmm_lister_free(&lister);
+  if (status == FMM_OK) *b->lists = made;
+  else fmm_lists_free(&made);
+  return status;
 }
 
 fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, fmm_lists_use use, int threads) {
-  fmm_lister lister;
-  fmm_lists made = {0};
-  FMM_TRY(fmm_lister_make(&lister, tree, direct_threshold, threads));
-  fmm_status status = make_lists(&made, &lister, use, threads);
-  fmm_lister_free(&lister);
-  if (status == FMM_OK) *lists = made;
-  else fmm_lists_free(&made);
-  return status;
+  building b = {lists, tree, direct_threshold, use, threads};
+  return tree->n_boxes > FMM_PARALLEL_MINIMUM ? fmm_job_run_alone(build, &b, threads) : build(&b);
 }
 
 int64_t fmm_lists_v_pairs(const fmm_lists *lists, const fmm_tree *t) {

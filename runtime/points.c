@@ -4,6 +4,7 @@
  * coincident. That is again a radix sort, so coincidence of any part of the points costs linear time. */
 #include "points.h"
 
+#include <omp.h>
 #include <string.h>
 
 #include "deep_cells.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cluster.h"
+#include "jobs.h"
 #include "points.h"
 #include "team_loop.h"
 
@@ -106,7 +107,7 @@ static fmm_status find_splits(building *b, int level, int64_t *n_splits) {
 }
 
 static fmm_status refine_level(building *b, int level) {
-  enum { least = FMM_PARALLEL_MINIMUM / 8 }; /* of boxes that are split, each with up to eight children */
+  enum { least = 16 }; /* boxes to split that are worth a piece, some microseconds */
   piece all = {b, level};
   node *nodes = b->level[level];
   int64_t n_splits, total = 0, before = 0;
@@ -184,7 +185,7 @@ static fmm_status flatten(building *b) {
   for (int l = 0; l < FMM_MAX_LEVELS; l++) t->level_begin[l] = (int32_t)total, total += b->level_size[l];
   t->level_begin[FMM_MAX_LEVELS] = t->n_boxes = (int32_t)total;
   FMM_TRY(allocate_boxes(t));
-  for (int l = 0; l < t->n_levels; l++) fmm_team_loop(b->level_size[l], FMM_PARALLEL_MINIMUM, fill_piece, &(piece){b, l}, b->threads);
+  for (int l = 0; l < t->n_levels; l++) fmm_team_loop(b->level_size[l], FMM_PARALLEL_MINIMUM / 4, fill_piece, &(piece){b, l}, b->threads);
   return FMM_OK;
 }
 
@@ -230,17 +231,23 @@ static fmm_status find_clusters(building *b) {
   return fmm_clusters_of_keys(set, b->threads, &b->cluster_leaf, &b->n_cluster_leaves, &t->n_clusters);
 }
 
+static fmm_status build(void *context) {
+  building *b = context;
+  fmm_status status;
+  FMM_CHECK(find_clusters(b));
+  FMM_CHECK(refine(b));
+  FMM_CHECK(flatten(b));
+  FMM_CHECK(order_leaves(b->tree));
+  FMM_CHECK(index_clusters(b->tree));
+done:
+  FMM_FREE(&b->cluster_leaf);
+  FMM_FREE(&b->splits);
+  for (int l = 0; l < FMM_MAX_LEVELS; l++) FMM_FREE(&b->level[l]);
+  return status;
+}
+
 fmm_status fmm_tree_refine(fmm_tree *tree, const fmm_sorted_words *sources, const fmm_sorted_words *targets, const int64_t most[2], int threads) {
   building b = {.tree = tree, .most = most, .threads = threads, .keys = {sources, targets}};
-  fmm_status status;
-  FMM_CHECK(find_clusters(&b));
-  FMM_CHECK(refine(&b));
-  FMM_CHECK(flatten(&b));
-  FMM_CHECK(order_leaves(tree));
-  FMM_CHECK(index_clusters(tree));
-done:
-  FMM_FREE(&b.cluster_leaf);
-  FMM_FREE(&b.splits);
-  for (int l = 0; l < FMM_MAX_LEVELS; l++) FMM_FREE(&b.level[l]);
-  return status;
+  const int are_many = tree->sources.n / most[0] > FMM_PARALLEL_MINIMUM || tree->targets.n / most[1] > FMM_PARALLEL_MINIMUM;
+  return are_many ? fmm_job_run_alone(build, &b, threads) : build(&b);
 }

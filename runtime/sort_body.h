@@ -1,8 +1,9 @@
 /* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; those of more than half of a thread's share are
- * cut again by the team, all of them in one pass, the rest by single threads, whose larger parts are tasks for who is idle. A digit starts at the highest bit that differs within
+ * cut again by the team, all of them in one pass, the rest by single threads, the largest first, whose larger parts are for who is idle. A digit starts at the highest bit that differs within
  * its bucket, so shared prefixes (clusters, flat data) are skipped. Depth is at most 64 / serial_bits_min, whatever the input.
  * Included once by the source file of each kind of item (sort_items.c, sort_keys.c), which defines ITEM, KEY_OF, the name SORT and, of how many items or fewer NETWORK(from, to, n) sorts a bucket, NETWORK_MOST: 0, or the same all the time; BY_LINES: whether many
  * are moved by lines of memory, which asks for items that begin at multiples of their size. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "memory.h"
@@ -10,7 +11,7 @@
 #include "sort.h"
 #include "team_loop.h"
 
-enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, few = 16, fewer = 8 /* are faster without a network */, team_minimum = 1 << 13, part_minimum = 1 << 14, task_minimum = 1 << 12, large_minimum = 1 << 15, lines_minimum = 1 << 23 /* bytes of a pass, of which caches would hold less */ };
+enum { team_bits = 11, team_digits = 1 << team_bits, serial_bits_max = 8, serial_bits_min = 3, few = 16, fewer = 8 /* are faster without a network */, team_minimum = 1 << 13, part_minimum = 1 << 14, large_minimum = 1 << 15, lines_minimum = 1 << 23 /* bytes of a pass, of which caches would hold less */ };
 
 static int log2_floor(uint64_t v) { return 63 - __builtin_clzll(v); }
 
@@ -35,8 +36,20 @@ static uint64_t differing_bits(const ITEM *a, int64_t n) {
   return bits;
 }
 
-/* Sorts n items that lie in `from`; they end in `to` when move is set, else in `from`. The other array is scratch. shared: parts may become tasks, which the caller's loop waits for. */
-static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move, int shared) {
+static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move, int threads);
+
+/* Buckets of a bucket, whose items lie in `to` by now. */
+typedef struct inner { ITEM *from, *to; const int64_t *end; int move, threads; } inner;
+static void sort_inner(void *context, int64_t first, int64_t last) {
+  const inner *p = context;
+  for (int64_t d = first; d < last; d++) {
+    const int64_t begin = d ? p->end[d - 1] : 0, size = p->end[d] - begin;
+    if (size > 0) sort_bucket(p->to + begin, p->from + begin, size, !p->move, p->threads);
+  }
+}
+
+/* Sorts n items that lie in `from`; they end in `to` when move is set, else in `from`. The other array is scratch. */
+static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move, int threads) {
   const int most = NETWORK_MOST;
   if (n <= (most ? fewer : few)) {
     sort_few(from, to, (int)n);
@@ -64,13 +77,9 @@ static void sort_bucket(ITEM *from, ITEM *to, int64_t n, int move, int shared) {
     sum += count;
   }
   for (int64_t i = 0; i < n; i++) to[end[KEY_OF(from[i]) >> shift & mask]++] = from[i];
-  for (uint64_t d = 0; d <= mask; d++) {
-    const int64_t begin = d ? end[d - 1] : 0, size = end[d] - begin;
-    if (shared && size > task_minimum) {
-#pragma omp task firstprivate(from, to, begin, size, move)
-      sort_bucket(to + begin, from + begin, size, !move, 1);
-    } else if (size > 0) sort_bucket(to + begin, from + begin, size, !move, 0);
-  }
+  inner parts = {from, to, end, move, threads};
+  if (threads > 1 && n > part_minimum) fmm_team_loop_uneven((int64_t)mask + 1, 1, sort_inner, &parts, threads);
+  else sort_inner(&parts, 0, (int64_t)mask + 1);
 }
 
 enum { LINE = 64 / sizeof(ITEM) /* items of a line of memory */ };
@@ -186,14 +195,48 @@ static void move_part(void *context, int64_t first, int64_t last) {
 
 static int64_t bucket_begin(const segment *s, int64_t digit) { return digit ? s->end[digit - 1] : s->begin; }
 
-static void finish_buckets(void *context, int64_t first, int64_t last) {
-  const pass *p = context;
-  for (int64_t k = first; k < last; k++) {
+/* What is left to single threads: large buckets one by one, the largest first, so that none is begun when all else has ended, then pieces of all the others. */
+typedef struct bucket { int64_t begin, n; } bucket;
+typedef struct finishing { const pass *pass; bucket *large; int64_t n_large, piece; } finishing;
+
+static int larger_first(const void *a, const void *b) {
+  const bucket *x = a, *y = b;
+  return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+static void finish_small(const pass *p, int64_t first, int64_t last) {
+  for (int64_t k = first; k < last && k < (int64_t)p->n_segments * team_digits; k++) {
     const segment *s = &p->segments[k / team_digits];
     if (!s->bits) continue;
     const int64_t begin = bucket_begin(s, k % team_digits), size = s->end[k % team_digits] - begin;
-    if (size && size <= p->large) sort_bucket(p->to + begin, p->from + begin, size, !p->ends, p->threads > 1);
+    if (size && size <= part_minimum) sort_bucket(p->to + begin, p->from + begin, size, !p->ends, 1);
   }
+}
+
+static void finish_some(void *context, int64_t first, int64_t last) {
+  const finishing *f = context;
+  const pass *p = f->pass;
+  for (int64_t i = first; i < last; i++) {
+    const int64_t piece = i - f->n_large;
+    if (piece < 0) sort_bucket(p->to + f->large[i].begin, p->from + f->large[i].begin, f->large[i].n, !p->ends, p->threads);
+    else finish_small(p, piece * f->piece, (piece + 1) * f->piece);
+  }
+}
+
+/* Of n items in all segments. */
+static fmm_status finish_buckets(pass *p, int64_t n) {
+  const int64_t buckets = (int64_t)p->n_segments * team_digits, pieces = 32 * (int64_t)p->threads;
+  finishing f = {p, NULL, 0, buckets / pieces + 1};
+  FMM_TRY(FMM_ALLOCATE(&f.large, n / part_minimum, "large buckets of the sort"));
+  for (const segment *s = p->segments; s < p->segments + p->n_segments; s++)
+    for (int d = 0; d < team_digits && s->bits; d++) {
+      const int64_t begin = bucket_begin(s, d), size = s->end[d] - begin;
+      if (size > part_minimum && size <= p->large) f.large[f.n_large++] = (bucket){begin, size};
+    }
+  qsort(f.large, (size_t)f.n_large, sizeof *f.large, larger_first);
+  fmm_team_loop_each(f.n_large + (buckets + f.piece - 1) / f.piece, finish_some, &f, p->threads);
+  FMM_FREE(&f.large);
+  return FMM_OK;
 }
 
 static void cut_parts(pass *p, int64_t n) {
@@ -229,12 +272,11 @@ static fmm_status run_pass(pass *p, int64_t n) {
   fmm_team_loop(p->n_parts, 1, count_part, p, p->threads);
   fmm_team_loop(p->n_segments, 1, place_digits, p, p->threads);
   fmm_team_loop(p->n_parts, 1, move_part, p, p->threads);
-  fmm_team_loop_uneven((int64_t)p->n_segments * team_digits, 2, finish_buckets, p, p->threads);
+  status = finish_buckets(p, n);
 done:
   FMM_FREE(&p->parts);
   FMM_FREE(&p->histograms);
   FMM_FREE(&p->lines);
-  if (status != FMM_OK) FMM_FREE(&end);
   return status;
 }
 
@@ -280,6 +322,6 @@ done:
 
 fmm_status SORT(ITEM *items, ITEM *scratch, int64_t n, int threads) {
   if (n >= team_minimum) return sort_team(items, scratch, n, threads);
-  sort_bucket(items, scratch, n, 0, 0);
+  sort_bucket(items, scratch, n, 0, 1);
   return FMM_OK;
 }

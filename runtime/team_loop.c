@@ -1,39 +1,146 @@
-/* See team_loop.h. */
+/* Pieces of loops, and the board on which a team finds them (team_loop.h). A thread that has a loop puts it up and takes piece after piece, as does any other that has nothing else to do, until none is left; then
+ * it waits for those that others still have. libgomp's tasks do the same behind one lock, which tens of threads with loops of some hundred microseconds wait for
+ * (docs/notes-cpu-trials.md, "Set-ups on 16 cores").
+ *
+ * Who looks at a loop that is up holds it by its place's guard until a piece is claimed or none is left: the owner returns, and the loop with its stack, only when nobody looks and `left` pieces are none. What
+ * a thread has claimed it takes off `left` at once when it claims no more, and looks at the loop no longer. Waiting cannot go round in a circle: whom one waits for began its piece later than one's own loop was put up. */
 #include "team_loop.h"
 
+#include <omp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
-#include "jobs.h"
+#include "idle.h"
 
-/* Pieces a thread; no two threads are of one speed. Tasks are fewer: libgomp runs a loop on its own thread alone once more than 64 tasks a thread would wait. */
-enum { EVEN = 4, UNEVEN = 32, TASKS = 8 };
+/* Pieces a thread; no two threads are of one speed. Loops that find no place are their owner's alone. */
+enum { EVEN = 4, UNEVEN = 32, PLACES = 32, LINE = 64 /* bytes of memory that threads take from one another */, LOOKS = 256 /* before another loop's piece is taken */ };
 
-typedef struct loop { int64_t n, size; fmm_loop_body *body; void *context; } loop;
+typedef struct loop { int64_t n, size, pieces; fmm_loop_body *body; void *context; int is_long /* what one piece takes */; _Alignas(LINE) _Atomic int64_t next; _Atomic int64_t left; } loop;
+typedef struct place { _Alignas(LINE) _Atomic(loop *) loop; atomic_int guard; } place;
+typedef struct team { place place[PLACES]; int threads; _Alignas(LINE) atomic_int up /* loops that are */; atomic_int ends; } team;
+
+static _Thread_local team *own_team;
+
+int fmm_team_size(void) { return own_team ? own_team->threads : 1; }
 
 static void run_piece(const loop *l, int64_t piece) {
-  int64_t begin = piece * l->size, end = begin + l->size;
+  const int64_t begin = piece * l->size, end = begin + l->size;
   l->body(l->context, begin, end < l->n ? end : l->n);
 }
 
-static void run_loop(int64_t n, int64_t least, int pieces_a_thread, fmm_loop_body *body, void *context, int threads) {
-  if (fmm_in_job() && pieces_a_thread > TASKS) pieces_a_thread = TASKS;
-  const int64_t share = n / (pieces_a_thread * (int64_t)threads) + 1;
-  const loop l = {.n = n, .size = share > least ? share : least, .body = body, .context = context};
-  const int64_t pieces = (n + l.size - 1) / l.size;
-  if (n <= 0) return;
-  if (threads <= 1 || pieces <= 1) body(context, 0, n);
-  else if (fmm_in_job()) {
-#pragma omp taskloop grainsize(1) shared(l)
-    for (int64_t piece = 0; piece < pieces; piece++) run_piece(&l, piece);
-  } else {
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-    for (int64_t piece = 0; piece < pieces; piece++) run_piece(&l, piece);
+static void take_down(team *t, place *p, loop *l) {
+  loop *expected = l;
+  if (atomic_compare_exchange_strong(&p->loop, &expected, NULL)) atomic_fetch_sub(&t->up, 1);
+}
+
+/* From a piece that is claimed on, at most so many. */
+static void run_from(team *t, place *p, loop *l, int64_t piece, int64_t most) {
+  int64_t done = 0;
+  for (;;) {
+    run_piece(l, piece);
+    if (++done == most) break;
+    piece = atomic_fetch_add(&l->next, 1);
+    if (piece < l->pieces) continue;
+    take_down(t, p, l);
+    break;
+  }
+  atomic_fetch_sub(&l->left, done);
+}
+
+/* Pieces of the first loop that has some, at most so many; 0: there is none. waits: who helps waits for others, which may take less long than a long piece. */
+static int help(team *t, int64_t most, int waits) {
+  if (!atomic_load_explicit(&t->up, memory_order_relaxed)) return 0;
+  for (place *p = t->place; p < t->place + PLACES; p++) {
+    if (!atomic_load_explicit(&p->loop, memory_order_relaxed)) continue;
+    atomic_fetch_add(&p->guard, 1);
+    loop *l = atomic_load(&p->loop);
+    const int is_wanted = l && !(waits && l->is_long);
+    const int64_t piece = is_wanted ? atomic_fetch_add(&l->next, 1) : 0;
+    const int is_claimed = is_wanted && piece < l->pieces;
+    if (is_wanted && !is_claimed) take_down(t, p, l);
+    atomic_fetch_sub(&p->guard, 1);
+    if (is_claimed) return run_from(t, p, l, piece, most), 1;
+  }
+  return 0;
+}
+
+static place *put_up(team *t, loop *l) {
+  for (place *p = t->place; p < t->place + PLACES; p++) {
+    loop *none = NULL;
+    if (!atomic_load_explicit(&p->loop, memory_order_relaxed) && atomic_compare_exchange_strong(&p->loop, &none, l)) return atomic_fetch_add(&t->up, 1), p;
+  }
+  return NULL;
+}
+
+static void wait_for(team *t, const place *p, const loop *l) {
+  fmm_idle idle = {0};
+  while (atomic_load(&p->guard)) fmm_idle_rest(&idle);
+  while (atomic_load(&l->left) > 0)
+    if (idle.looks >= LOOKS && help(t, 1, 1)) idle = (fmm_idle){0};
+    else fmm_idle_rest(&idle);
+}
+
+static void share(team *t, loop *l) {
+  place *p = put_up(t, l);
+  if (!p) {
+    for (int64_t piece = 0; piece < l->pieces; piece++) run_piece(l, piece);
+    return;
+  }
+  const int64_t piece = atomic_fetch_add(&l->next, 1);
+  if (piece < l->pieces) run_from(t, p, l, piece, INT64_MAX);
+  else take_down(t, p, l);
+  wait_for(t, p, l);
+}
+
+/* By a team of its own, of which the calling thread is the first. Of one thread, loops inside are its alone, whatever they ask for. */
+static void share_in_new_team(loop *l, int threads) {
+  team t = {.threads = threads};
+  if (threads == 1) {
+    own_team = &t;
+    for (int64_t piece = 0; piece < l->pieces; piece++) run_piece(l, piece);
+    own_team = NULL;
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    fmm_idle idle = {0};
+    own_team = &t;
+    if (omp_get_thread_num() == 0) share(&t, l), atomic_store(&t.ends, 1);
+    else
+      while (!atomic_load(&t.ends))
+        if (help(&t, INT64_MAX, 0)) idle = (fmm_idle){0};
+        else fmm_idle_rest(&idle);
+    own_team = NULL;
   }
 }
 
-void fmm_team_loop(int64_t n, int64_t least, fmm_loop_body *body, void *context, int threads) { run_loop(n, least, EVEN, body, context, threads); }
+static void run_pieces(int64_t n, int64_t size, int is_long, fmm_loop_body *body, void *context, int threads) {
+  loop l = {.n = n, .size = size, .pieces = (n + size - 1) / size, .body = body, .context = context, .is_long = is_long};
+  atomic_init(&l.left, l.pieces);
+  if (own_team) share(own_team, &l);
+  else share_in_new_team(&l, threads);
+}
 
-void fmm_team_loop_uneven(int64_t n, int64_t least, fmm_loop_body *body, void *context, int threads) { run_loop(n, least, UNEVEN, body, context, threads); }
+static void run_loop(int64_t n, int64_t size, fmm_loop_body *body, void *context, int threads) {
+  if (n <= 0) return;
+  if (threads <= 1 || size >= n || (own_team && own_team->threads == 1)) body(context, 0, n);
+  else run_pieces(n, size, 0, body, context, threads);
+}
+
+static int64_t size_of_piece(int64_t n, int64_t least, int pieces_a_thread, int threads) {
+  const int64_t share = n / (pieces_a_thread * (int64_t)(threads > 1 ? threads : 1)) + 1;
+  return share > least ? share : least;
+}
+
+void fmm_team_loop(int64_t n, int64_t least, fmm_loop_body *body, void *context, int threads) { run_loop(n, size_of_piece(n, least, EVEN, threads), body, context, threads); }
+
+void fmm_team_loop_uneven(int64_t n, int64_t least, fmm_loop_body *body, void *context, int threads) { run_loop(n, size_of_piece(n, least, UNEVEN, threads), body, context, threads); }
+
+void fmm_team_loop_each(int64_t n, fmm_loop_body *body, void *context, int threads) {
+  if (n <= 0) return;
+  if (own_team && (n == 1 || own_team->threads == 1)) body(context, 0, n);
+  else run_pieces(n, 1, 1, body, context, threads > 1 ? threads : 1);
+}
 
 static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER;
 

@@ -1,8 +1,9 @@
-/* Loops over boxes or points that are shared out: by a team of their own, or, inside a job (jobs.h), as tasks of the team that runs the jobs, so that loops of several
- * jobs fill it together. A body is called for pieces that lie beside one another and make up the whole; how many depends on the number of threads, so no result may depend on them. */
+/* Loops over boxes or points that a team of threads shares. A body is called for pieces that lie beside one another and make up the whole; how many depends on the number of threads, so no result may
+ * depend on them. A loop inside a body, as in a job (jobs.h), is shared by the same team, so that loops of several jobs fill it together: threads without work take pieces of any of them, in
+ * a tenth of a microsecond each. Elsewhere (also in a parallel region of the library's caller) a loop starts a team of its own.
+ * A thread that waits for the pieces that others have of its loop takes pieces of other loops meanwhile: what a body keeps for its thread must not be in use across a loop inside it. */
 #ifndef FMM_TEAM_LOOP_H
 #define FMM_TEAM_LOOP_H
-#include <omp.h>
 #include <stdint.h>
 
 typedef void fmm_loop_body(void *context, int64_t begin, int64_t end);
@@ -11,13 +12,11 @@ typedef void fmm_loop_body(void *context, int64_t begin, int64_t end);
 void fmm_team_loop(int64_t n, int64_t least, fmm_loop_body *body, void *context, int threads);
 /* The same in more and smaller pieces, for items of very different work. */
 void fmm_team_loop_uneven(int64_t n, int64_t least, fmm_loop_body *body, void *context, int threads);
+/* The same one by one, in about their order: few long items, of which one thread should not have two beside an idle one. */
+void fmm_team_loop_each(int64_t n, fmm_loop_body *body, void *context, int threads);
 
-/* For `omp taskloop num_tasks(..)` in a job, over n items of which a task has at least `least`: few, as libgomp runs a loop on its own thread alone where with it more than 64 tasks a thread
- * would wait, and jobs have loops of their own beside one another. */
-static inline int fmm_task_count(int64_t n, int64_t least) {
-  const int64_t tasks = (n + least - 1) / least, most = 8 * (int64_t)omp_get_num_threads();
-  return (int)(tasks < 1 ? 1 : tasks < most ? tasks : most);
-}
+/* How many threads share loops with the calling one: 1 outside of loops and jobs, and where these have one thread. */
+int fmm_team_size(void);
 
 /* Around what joins the results of pieces, for moments: one lock of this library's own. (All unnamed critical sections of a process share one, which a caller may hold.) */
 void fmm_join_begin(void);

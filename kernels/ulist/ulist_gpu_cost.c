@@ -63,12 +63,15 @@ static void join(counting *c, const level_sums piece[FMM_MAX_LEVELS]) {
 /* Rows [begin, end) of many. */
 typedef void count_rows(counting *c, int64_t begin, int64_t end);
 
-/* Tasks of the team, where there is one. */
-static void for_all_rows(counting *c, count_rows *count) {
-  const int64_t n = c->u->n_rows;
-#pragma omp taskloop num_tasks(fmm_task_count(n, GRAIN))
-  for (int64_t begin = 0; begin < n; begin += GRAIN) count(c, begin, begin + GRAIN < n ? begin + GRAIN : n);
+typedef struct shared_rows { counting *c; count_rows *count; } shared_rows;
+
+static void count_piece(void *context, int64_t begin, int64_t end) {
+  const shared_rows *s = context;
+  s->count(s->c, begin, end);
 }
+
+/* Shared by the team, where there is one. */
+static void for_all_rows(counting *c, count_rows *count) { fmm_team_loop(c->u->n_rows, GRAIN, count_piece, &(shared_rows){c, count}, fmm_team_size()); }
 
 /* As on the CPU (ulist_cost.c): the leaf's own points, once. */
 static double bytes_of(const counting *c, int32_t box) { return (double)targets_of(c->tree, box) * c->target_bytes + (double)sources_of(c->tree, box) * c->source_bytes; }

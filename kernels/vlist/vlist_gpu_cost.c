@@ -35,11 +35,19 @@ static void add_window(const fmm_tree *tree, const fmm_rows *v, const fmm_vlist_
   fmm_join_end();
 }
 
-/* Tasks of the team, where there is one. */
-static void add_windows(const fmm_tree *tree, const fmm_rows *v, const fmm_vlist_gpu_work *w, double blocks, int64_t begin, int64_t end, fmm_work level[FMM_MAX_LEVELS]) {
-#pragma omp taskloop num_tasks(fmm_task_count(end - begin, FMM_V_WINDOW))
-  for (int64_t first = begin; first < end; first += FMM_V_WINDOW) add_window(tree, v, w, blocks, first, first + FMM_V_WINDOW < end ? first + FMM_V_WINDOW : end, level);
+/* Windows of rows [begin, end). */
+typedef struct windows { const fmm_tree *tree; const fmm_rows *v; const fmm_vlist_gpu_work *w; double blocks; int64_t begin, end; fmm_work *level; } windows;
+
+static void add_some_windows(void *context, int64_t first, int64_t last) {
+  const windows *s = context;
+  for (int64_t i = first; i < last; i++) {
+    const int64_t begin = s->begin + i * FMM_V_WINDOW, end = begin + FMM_V_WINDOW;
+    add_window(s->tree, s->v, s->w, s->blocks, begin, end < s->end ? end : s->end, s->level);
+  }
 }
+
+/* Shared by the team, where there is one. */
+static void add_windows(const windows *all) { fmm_team_loop((all->end - all->begin + FMM_V_WINDOW - 1) / FMM_V_WINDOW, 1, add_some_windows, (void *)all, fmm_team_size()); }
 
 static void add_parent(const fmm_vlist_gpu_work *w, fmm_work *work) {
   work->flops += w->parent_flops, work->other += w->parent_flops;
@@ -55,7 +63,7 @@ fmm_status fmm_vlist_gpu_cost(const fmm_tree *tree, const fmm_lists *lists, cons
   FMM_TRY(FMM_ALLOCATE_ZERO(&is_source, tree->n_boxes, "marks of V parents"));
   for (int64_t begin = 0, end; begin < v->n_rows; begin = end) {
     end = fmm_vlist_operators_end(tree, v, begin, what->pair->has_degree);
-    add_windows(tree, v, &w, blocks, begin, end, level);
+    add_windows(&(windows){tree, v, &w, blocks, begin, end, level});
   }
   for (int32_t r = 0; r < v->n_rows; r++) add_parent(&w, &level[tree->level[v->row[r]] + 1]);
   for (int64_t i = 0; i < v->n_entries; i++) is_source[v->entry[i]] = 1;

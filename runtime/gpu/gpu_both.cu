@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"
-#include "runtime/team_loop.h"
+#include "runtime/gpu/team_loop_cuda.h"
 
 namespace {
-enum { GRAIN = 256 /* rows of a task */, LOOKED_AT = 16 /* entries at once */, LONG_ROW = 256 /* entries that are too many to be looked at one after the other */ };
+enum { GRAIN = 64 /* rows of a piece */, LOOKED_AT = 16 /* entries at once */, LONG_ROW = 256 /* entries that are too many to be looked at one after the other */ };
 
 /* A tile's chunks in pieces: the first of `head`, others of `share`, the last of what is left. */
 struct cut { int head, share, pieces; };
@@ -253,12 +253,9 @@ void find_pairs(tables *t) {
   int cap = fmm_pair_tile_cap(t->tree->targets.n);
   for (int32_t b = 0; b < t->tree->n_boxes; b++) t->row_of[b] = -1;
   for (int32_t r = 0; r < u->n_rows; r++) t->row_of[u->row[r]] = r;
-#pragma omp taskloop num_tasks(fmm_task_count(u->n_rows, GRAIN))
-  for (int32_t r = 0; r < u->n_rows; r++) link_row(t, r, cap);
-#pragma omp taskloop num_tasks(fmm_task_count(u->n_rows, GRAIN))
-  for (int32_t r = 0; r < u->n_rows; r++) find_mates(t, r);
-#pragma omp taskloop num_tasks(fmm_task_count(u->n_rows, GRAIN))
-  for (int32_t r = 0; r < u->n_rows; r++) count_row(t, r);
+  fmm_cuda_for_each(u->n_rows, GRAIN, [=](int64_t r) { link_row(t, (int32_t)r, cap); });
+  fmm_cuda_for_each(u->n_rows, GRAIN, [=](int64_t r) { find_mates(t, (int32_t)r); });
+  fmm_cuda_for_each(u->n_rows, GRAIN, [=](int64_t r) { count_row(t, (int32_t)r); });
   const int64_t most = most_of_piece(t);
   for (int32_t r = 0; r < u->n_rows; r++) place_row(t, r, most);
 }
@@ -295,8 +292,7 @@ fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_
   FMM_CHECK(FMM_ALLOCATE(&s->mate, s->n_mates, "GPU sources of tiles"));
   FMM_CHECK(FMM_ALLOCATE(&s->chunk, s->n_chunks, "GPU sources of tiles"));
   if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU parts of leaves"));
-#pragma omp taskloop num_tasks(fmm_task_count(u->n_rows, GRAIN))
-  for (int32_t r = 0; r < u->n_rows; r++) fill_row(&t, s, r);
+  fmm_cuda_for_each(u->n_rows, GRAIN, [&](int64_t r) { fill_row(&t, s, (int32_t)r); });
   for (int64_t i = 0; i < s->n_joints; i++) s->most_joined = s->joint[i].target_count > s->most_joined ? s->joint[i].target_count : s->most_joined;
   s->row_tile = t.tiles, s->row_joint = t.joints;
   t.tiles = t.joints = NULL;

@@ -6,10 +6,10 @@
 
 #include "runtime/gpu/gpu_cuda.h"
 #include "runtime/points.h"
-#include "runtime/team_loop.h"
+#include "runtime/gpu/team_loop_cuda.h"
 
 namespace {
-enum { GRAIN = 16 /* tiles of a task */ };
+enum { GRAIN = 16 /* tiles of a piece */ };
 
 /* The leaf's points, its tiles of `size` points, the last of fewer, and their shape; mates: that a tile takes; alone: tiles, itself too, that it sums one way, in its first chunk. */
 struct circle { int64_t begin, points, tiles, size, mates, alone, a_chunk, chunks; int lanes_log2, per_lane; int32_t box; };
@@ -78,8 +78,7 @@ fmm_status fmm_cuda_direct_build(fmm_gpu_plan *p, const fmm_tree *tree, const fm
   FMM_TRY(FMM_ALLOCATE(&s->mate, c.tiles * (c.alone + c.mates), "GPU sources of tiles"));
   FMM_TRY(FMM_ALLOCATE(&s->chunk, c.tiles * c.chunks, "GPU sources of tiles"));
   FMM_TRY(FMM_ALLOCATE(&s->joint, 1, "GPU parts of leaves"));
-#pragma omp taskloop num_tasks(fmm_task_count(c.tiles, GRAIN))
-  for (int64_t i = 0; i < c.tiles; i++) fill_tile(c, s, i);
+  fmm_cuda_for_each(c.tiles, GRAIN, [=](int64_t i) { fill_tile(c, s, i); });
   *s->joint = fmm_cuda_joint{c.begin, 0, (int32_t)c.points, (int32_t)c.mates};
   s->row_tile[1] = s->n_tiles = c.tiles, s->row_joint[1] = s->n_joints = 1, s->n_rows = 1;
   s->n_mates = c.tiles * (c.alone + c.mates), s->n_chunks = c.tiles * c.chunks, s->n_partial = c.mates * c.points, s->most_joined = (int32_t)c.points;

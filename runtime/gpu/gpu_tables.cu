@@ -1,12 +1,12 @@
 /* Host tables of a device plan, made once from tree and lists: tiles and merged source ranges of the pair sums, columns of the products,
- * factors of the levels. U's in both directions are made in gpu_both.cu, V's in gpu_vlist.cu. Nothing here touches the device. Jobs beside one another (runtime/jobs.h), whose long loops are tasks of the same team. */
+ * factors of the levels. U's in both directions are made in gpu_both.cu, V's in gpu_vlist.cu. Nothing here touches the device. Jobs beside one another (runtime/jobs.h), whose long loops are shared by the same team. */
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"
-#include "runtime/team_loop.h"
+#include "runtime/gpu/team_loop_cuda.h"
 
 namespace {
-enum { MOST_RANGE = 1 << 30, GRAIN = 256 /* rows of a task */ };
+enum { MOST_RANGE = 1 << 30, GRAIN = 64 /* rows of a piece */ };
 
 /* What the rows of one pair sum are. */
 struct rows_of_sum {
@@ -156,13 +156,12 @@ struct rows_before { int64_t *range, *value; };
 /* Offsets of all rows, and the sum's numbers. */
 void count_rows(const fmm_gpu_plan *p, fmm_cuda_sums *s, const fmm_tree *tree, const rows_of_sum *q, const cut *c, rows_before *before) {
   int64_t *const all[] = {s->row_tile, s->row_joint, before->range, before->value};
-#pragma omp taskloop num_tasks(fmm_task_count(q->n_rows, GRAIN))
-  for (int64_t r = 0; r < q->n_rows; r++) {
+  fmm_cuda_for_each(q->n_rows, GRAIN, [=](int64_t r) {
     const row_cut k = cut_of(p, s, tree, q, c, r);
     const int in_parts = k.parts > 1;
     s->row_tile[r + 1] = k.tiles * k.parts, s->row_joint[r + 1] = in_parts ? k.tiles : 0;
     before->range[r + 1] = row_ranges(tree, q, r, NULL, NULL), before->value[r + 1] = in_parts ? k.parts * k.count * p->values * p->columns : 0;
-  }
+  });
   for (int64_t *a : all) {
     a[0] = 0;
     for (int64_t r = 0; r < q->n_rows; r++) a[r + 1] += a[r];
@@ -205,8 +204,7 @@ fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, 
   if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU tiles that are cut"));
   if (q->surface_sources) FMM_CHECK(FMM_ALLOCATE(&s->box, s->n_ranges, "GPU source boxes"));
   else FMM_CHECK(FMM_ALLOCATE(&s->range, s->n_ranges, "GPU source ranges"));
-#pragma omp taskloop num_tasks(fmm_task_count(q->n_rows, GRAIN))
-  for (int64_t r = 0; r < q->n_rows; r++) fill_row(p, s, which, tree, q, &c, &before, r);
+  fmm_cuda_for_each(q->n_rows, GRAIN, [&](int64_t r) { fill_row(p, s, which, tree, q, &c, &before, r); });
   if (s->lattice && q->surface_sources) status = which == FMM_SUM_L2P && fmm_cuda_down_leaves_serve(p) ? FMM_OK : list_units(p, s);
   else if (s->lattice) status = deal_lattice(s, which);
   else if (is_unequal(q)) status = order_tiles(s);

@@ -4,7 +4,7 @@
  * touches and one call locks: the driver's own allocation of locked memory takes six times as long, and whoever else calls the driver waits for it. Calls of the driver wait for
  * one another and for what locks memory, so that few large copies are made instead of many small ones. */
 #include "runtime/gpu/gpu_cuda.h"
-#include "runtime/team_loop.h"
+#include "runtime/gpu/team_loop_cuda.h"
 
 namespace {
 enum { LEAST_LOCKED = 1 << 20 /* bytes */, MOST_LOCKED = 64, MATRICES = 20, MATRIX_JOBS = 4, TOUCHED = 1 << 18 /* bytes at once */, TOGETHER = 1 << 23 /* bytes of a copy */, LINE = 256 };
@@ -14,8 +14,10 @@ struct sending { cudaStream_t stream; int n_locked; void *locked[MOST_LOCKED]; c
 
 /* By the whole team. */
 void copy(char *to, const char *from, size_t bytes) {
-#pragma omp taskloop num_tasks(fmm_task_count((int64_t)bytes, TOUCHED))
-  for (size_t at = 0; at < bytes; at += TOUCHED) memcpy(to + at, from + at, bytes - at < TOUCHED ? bytes - at : TOUCHED);
+  fmm_cuda_for_each((int64_t)((bytes + TOUCHED - 1) / TOUCHED), 1, [=](int64_t i) {
+    const size_t at = (size_t)i * TOUCHED;
+    memcpy(to + at, from + at, bytes - at < TOUCHED ? bytes - at : TOUCHED);
+  });
 }
 
 /* Through the room, if there is enough of it: returns where the copy is, else NULL. */
@@ -106,8 +108,10 @@ fmm_status make_stage(int device, size_t bytes, fmm_gpu_stage *stage) {
     FMM_TRY(FMM_ALLOCATE(&stage->memory, bytes, "page-locked memory for a GPU's densities and results"));
     stage->allocated = 1;
     char *memory = stage->memory;
-#pragma omp taskloop num_tasks(fmm_task_count((int64_t)bytes, TOUCHED))
-    for (size_t at = 0; at < bytes; at += TOUCHED) memset(memory + at, 0, bytes - at < TOUCHED ? bytes - at : TOUCHED);
+    fmm_cuda_for_each((int64_t)((bytes + TOUCHED - 1) / TOUCHED), 1, [=](int64_t i) {
+      const size_t at = (size_t)i * TOUCHED;
+      memset(memory + at, 0, bytes - at < TOUCHED ? bytes - at : TOUCHED);
+    });
     CUDA_TRY(lock(memory, bytes, &stage->registered));
     if (!stage->registered) {
       FMM_FREE(&stage->memory);
@@ -314,10 +318,11 @@ fmm_status transforms_job(void *context) {
   for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++)
     for (int kz = 0; kz < p->order; kz += at_once) {
       const int planes = p->order - kz < at_once ? p->order - kz : at_once;
-#pragma omp taskloop num_tasks(fmm_task_count(planes * L * L, 8))
-      for (int i = 0; i < planes * L * L; i++)
+      fmm_cuda_for_each(planes * L * L, 8, [=](int64_t n) {
+        const int i = (int)n;
         for (int k = 0; k < E * E; k++)
           fmm_m2l_gather(o, &o->level[l], i % (L * L) / L, i % L, kz + i / (L * L), k / E, k % E, (double(*)[2])(full + 2 * ((int64_t)i * E * E + k) * 343));
+      });
       FMM_CHECK(CUDA_CHECKED(cudaMemcpy(p->op[l].d_m2l + kz * plane, full, (size_t)(planes * plane) * sizeof(double2), cudaMemcpyHostToDevice)));
     }
 done:

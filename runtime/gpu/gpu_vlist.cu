@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/gpu/gpu_cuda.h"
-#include "runtime/team_loop.h"
+#include "runtime/gpu/team_loop_cuda.h"
 
 namespace {
 /* Those that have points, octant o at place_of[o]. */
@@ -101,8 +101,7 @@ fmm_status fmm_cuda_v_build(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree 
   windows = p->v_positions / FMM_V_WINDOW;
   FMM_CHECK(FMM_ALLOCATE(&t->v_row, p->v_positions, "V rows in order"));
   FMM_CHECK(FMM_ALLOCATE_ZERO(&t->v_line, fmm_cuda_v_lines(p), "V neighbours"));
-#pragma omp taskloop num_tasks(fmm_task_count(windows, 1))
-  for (int64_t w = 0; w < windows; w++) make_window(p, t, tree, v, slot, w);
+  fmm_cuda_for_each(windows, 1, [=](int64_t w) { make_window(p, t, tree, v, slot, w); });
 done:
   FMM_FREE(&slot);
   return status;

@@ -10,14 +10,17 @@
 enum { JOBS = 5, ITEMS = 10000, LEAST = 10 };
 typedef struct count { int job, fails, *order, *n; int64_t items[ITEMS]; } count;
 
+static void add_numbers(void *context, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; i++) ((int64_t *)context)[i] += i;
+}
+
 static fmm_status work(void *context) {
   count *c = context;
   int place;
 #pragma omp atomic capture
   place = (*c->n)++;
   c->order[place] = c->job;
-#pragma omp taskloop grainsize(100)
-  for (int i = 0; i < ITEMS; i++) c->items[i] += i;
+  fmm_team_loop(ITEMS, 100, add_numbers, c->items, 4);
   return c->fails ? FMM_FAIL(FMM_ERR_DEVICE + (c->job > 2), "job %d failed", c->job) : FMM_OK;
 }
 
@@ -122,7 +125,7 @@ static void jobs_of_a_job_run_once_and_the_first_failure_is_reported(void **stat
 }
 
 /* One long job's loop is shared out by the whole team, the thread that made the jobs among them, and not where a caller's own region is all there is. */
-typedef struct helpers { int threads[4], is_in_job; } helpers;
+typedef struct helpers { int threads[4], team; } helpers;
 
 static void note_thread(void *context, int64_t begin, int64_t end) {
   helpers *h = context;
@@ -133,7 +136,7 @@ static void note_thread(void *context, int64_t begin, int64_t end) {
 
 static fmm_status note_threads(void *context) {
   helpers *h = context;
-  h->is_in_job = fmm_in_job();
+  h->team = fmm_team_size();
   fmm_team_loop_uneven(40, 1, note_thread, h, 4);
   return FMM_OK;
 }
@@ -141,15 +144,16 @@ static fmm_status note_threads(void *context) {
 static void all_threads_help_with_the_loop_of_one_job(void **state) {
   helpers h = {{0}, 0};
   fmm_job job = {.name = "note", .run = note_threads, .context = &h};
-  int inside = 1;
-  assert_false(fmm_in_job());
+  int inside = 0;
+  assert_int_equal(fmm_team_size(), 1);
   assert_ok(fmm_jobs_run(&job, 1, 4));
-  assert_true(h.is_in_job && !fmm_in_job());
+  assert_int_equal(h.team, 4);
+  assert_int_equal(fmm_team_size(), 1);
   for (int t = 0; t < 4; t++) assert_int_equal(h.threads[t], 1);
 #pragma omp parallel num_threads(2)
 #pragma omp master
-  inside = fmm_in_job();
-  assert_false(inside);
+  inside = fmm_team_size();
+  assert_int_equal(inside, 1);
 }
 
 /* Whatever thread it was: the caller's last error is the first failing job's. */

@@ -1,0 +1,23 @@
+/* What a thread does between looks at what it waits for: at first next to nothing, then it gives its core to others that wait for one, at last it sleeps. */
+#ifndef FMM_IDLE_H
+#define FMM_IDLE_H
+#include <sched.h>
+#include <time.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#define FMM_PAUSE() _mm_pause()
+#else
+#define FMM_PAUSE() ((void)0)
+#endif
+
+typedef struct fmm_idle { int looks; } fmm_idle;
+
+static inline void fmm_idle_rest(fmm_idle *idle) {
+  enum { pauses = 1 << 12 /* some tenths of a millisecond */, yields = 1 << 14 /* some milliseconds */ };
+  if (idle->looks < pauses) FMM_PAUSE();
+  else if (idle->looks < yields) sched_yield();
+  else nanosleep(&(struct timespec){0, 50000}, NULL);
+  if (idle->looks < yields) idle->looks++;
+}
+#endif
