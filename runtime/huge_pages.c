@@ -38,9 +38,10 @@ static void touch(char *first, size_t n, size_t step, int threads) {
   }
 }
 
-/* A few, asked for one by one, before the others are. */
+/* A few, asked for one by one, before the others are; where many have come soon and none late, one. */
 static void ask_few(char *first, size_t n) {
-  const size_t few = n < 3 ? n : 3, step = n > 3 ? (n - 1) / 2 : 1;
+  const size_t most = atomic_load(&n_touched) >= MANY && !atomic_load(&n_late) ? 1 : 3;
+  const size_t few = n < most ? n : most, step = n > 3 ? (n - 1) / 2 : 1;
   for (size_t i = 0; i < few && !are_dear(); i++) {
     char *one = first + i * step * FMM_HUGE_PAGE;
     madvise(one, FMM_HUGE_PAGE, MADV_HUGEPAGE);

@@ -120,12 +120,17 @@ static char *map(size_t bytes) {
   return before = (uintptr_t)first, first;
 }
 
-/* The asking holder's team touches all huge pages beside one another; in a team's own work, as in jobs, or where who asks does not hold, a few tell whether they come soon. */
+/* The asking holder's team touches all huge pages beside one another; in a team's own work, as in jobs, or where who asks does not hold, a few tell whether they come soon. There more is taken
+ * from the system than is asked for, since other blocks will be, and each that comes by itself would have such pages touched by one thread. */
 static int grow(size_t bytes) {
-  const size_t wanted = (bytes + page - 1) / page * page;
-  char *first = wanted >= bytes && wanted <= SIZE_MAX - page ? map(wanted) : NULL;
-  if (!first) return 0;
-  fmm_huge_pages_ask(first, wanted, omp_in_parallel() || !own_holds ? 0 : team, 1);
+  enum { ahead = 16 /* pages */ };
+  const int by_team = own_holds && !omp_in_parallel();
+  size_t wanted = (bytes + page - 1) / page * page;
+  char *first = NULL;
+  if (wanted < bytes || wanted > SIZE_MAX - page) return 0;
+  if (!by_team && wanted < ahead * page && (first = map(ahead * page))) wanted = ahead * page;
+  if (!first && !(first = map(wanted))) return 0;
+  fmm_huge_pages_ask(first, wanted, by_team ? team : 0, 1);
   range *r = join(first, wanted);
   insert((char *)r, r->bytes);
   return 1;
