@@ -31,11 +31,23 @@ void fmm_counts_add_up(fmm_counts *counts) {
   }
 }
 
-typedef struct formula { fmm_phase_cost *cost; const fmm_tree *tree; const fmm_lists *lists; const fmm_count_case *what; fmm_work *level; } formula;
+typedef struct formula { fmm_phase_cost *cost; const fmm_tree *tree; const fmm_lists *lists; const fmm_count_case *what; fmm_work *level; fmm_counts *counts; } formula;
 
 static fmm_status evaluate(void *context) {
   const formula *f = context;
   return f->cost(f->tree, f->lists, f->what, f->level);
+}
+
+static fmm_status count_own_pairs(void *context) {
+  const formula *f = context;
+  f->counts->own_pairs = fmm_ulist_gpu_own_pairs(f->tree, f->what);
+  return FMM_OK;
+}
+
+static fmm_status foretell_tight_share(void *context) {
+  const formula *f = context;
+  const int64_t targets = f->what->all_targets ? f->what->all_targets : f->tree->targets.n;
+  return fmm_tight_share(f->tree, &f->lists->u, targets, f->what->tolerance, &f->counts->tight_share);
 }
 
 fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fmm_count_case *what, int threads, fmm_counts *counts) {
@@ -53,18 +65,18 @@ fmm_status fmm_count_work(const fmm_tree *tree, const fmm_lists *lists, const fm
                   .n_leaves = tree->n_leaves,
                   .n_boxes = tree->n_boxes};
   const int large = what->no_gpu ? 1 << 13 : 1 << 11; /* trees of fewer boxes are not worth waking others */
-  formula formulas[FMM_N_WORKS];
-  fmm_job jobs[FMM_N_WORKS];
+  formula formulas[FMM_N_WORKS], all = {NULL, tree, lists, what, NULL, &c};
+  fmm_job jobs[FMM_N_WORKS + 2];
   int n = what->no_gpu ? (int)FMM_N_PHASES : (int)FMM_N_WORKS;
   for (int work = 0; work < n; work++) {
-    formulas[work] = (formula){fmm_phase_costs[work], tree, lists, what, c.level[work]};
+    formulas[work] = (formula){fmm_phase_costs[work], tree, lists, what, c.level[work], &c};
     jobs[work] = (fmm_job){.name = "work", .run = evaluate, .context = &formulas[work]};
   }
+  if (!what->no_gpu && c.both_on_gpu[1]) jobs[n++] = (fmm_job){.name = "own pairs", .run = count_own_pairs, .context = &all};
+  if (!what->no_gpu && what->tolerance > 0) jobs[n++] = (fmm_job){.name = "tight tiles", .run = foretell_tight_share, .context = &all};
   FMM_TRY(fmm_jobs_run(jobs, n, tree->n_boxes < large ? 1 : threads));
   fmm_counts_add_up(&c);
   c.v_pairs = llround(c.total[FMM_PHASE_VLIST].pairs);
-  if (!what->no_gpu && c.both_on_gpu[1]) c.own_pairs = fmm_ulist_gpu_own_pairs(tree, what);
-  if (!what->no_gpu && what->tolerance > 0) FMM_TRY(fmm_tight_share(tree, &lists->u, what->all_targets ? what->all_targets : tree->targets.n, what->tolerance, &c.tight_share));
   *counts = c;
   return FMM_OK;
 }

@@ -28,6 +28,7 @@ static const size_t least_pooled = (size_t)64 << 10;
 static int uses_pool(size_t bytes) { return bytes >= least_pooled && fmm_pool_is_held() && !IS_WATCHED; }
 
 void fmm_memory_hold(int threads) { fmm_pool_hold(threads); }
+void fmm_memory_expect(size_t bytes) { fmm_pool_expect(bytes); }
 void fmm_memory_release(void) { fmm_pool_release(); }
 int fmm_memory_give_back(void) { return fmm_pool_give_back(); }
 

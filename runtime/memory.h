@@ -24,6 +24,8 @@ void fmm_free_bytes(void *pointer);
 /* Between these, blocks of 64 kB and more, in any thread, come from a pool and go back there when they are freed, then or later (pool.h). Calls count, also of several threads; when the last has released, all that is
  * free goes to the system but for parts of pages. What a holder's thread gets from the system is touched first by a team of so many threads. */
 void fmm_memory_hold(int threads);
+/* By a holder: the least that it will use in all. So much comes from the system at once then, unless there is memory in the pool: pages that come one by one, in the midst of other work, keep one thread busy each while others wait for it. */
+void fmm_memory_expect(size_t bytes);
 void fmm_memory_release(void);
 /* What is kept now goes to the system, as when it has no more memory for others; nonzero if there was any. */
 int fmm_memory_give_back(void);

@@ -17,6 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static range *ranges;
 static atomic_int holders; /* changed under the lock */
 static _Thread_local int own_holds, team; /* of the calling thread: how often it holds, and the team that touches what it asks for */
+static size_t expected; /* by a holder: what its team touches at once when memory comes next */
 
 static char *end_of(range *r) { return (char *)r + r->bytes; }
 static char *page_after(char *place) { return place + (page - (uintptr_t)place % page) % page; }
@@ -128,7 +129,9 @@ static int grow(size_t bytes) {
   size_t wanted = (bytes + page - 1) / page * page;
   char *first = NULL;
   if (wanted < bytes || wanted > SIZE_MAX - page) return 0;
-  if (!by_team && wanted < ahead * page && (first = map(ahead * page))) wanted = ahead * page;
+  const size_t more = by_team ? expected / page * page : ahead * page;
+  if (by_team) expected = 0;
+  if (wanted < more && (first = map(more))) wanted = more;
   if (!first && !(first = map(wanted))) return 0;
   fmm_huge_pages_ask(first, wanted, by_team ? team : 0, 1);
   range *r = join(first, wanted);
@@ -162,6 +165,7 @@ static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void in_parent(void) { pthread_mutex_unlock(&lock); }
 static void in_child(void) {
   holders = own_holds = 0;
+  expected = 0;
   give_back();
   pthread_mutex_unlock(&lock);
 }
@@ -176,8 +180,15 @@ void fmm_pool_hold(int threads) {
   pthread_mutex_unlock(&lock);
 }
 
+void fmm_pool_expect(size_t bytes) {
+  pthread_mutex_lock(&lock);
+  if (own_holds && most_of(ranges) < page) expected = bytes;
+  pthread_mutex_unlock(&lock);
+}
+
 void fmm_pool_release(void) {
   pthread_mutex_lock(&lock);
+  expected = 0;
   if (own_holds > 0) own_holds--;
   if (holders > 0 && !--holders) give_back(); /* none: held before a fork, in the child */
   pthread_mutex_unlock(&lock);

@@ -9,6 +9,8 @@ void *fmm_pool_take(size_t bytes);
 /* Back to the pool; whole pages of 2 MB to the system unless somebody holds. */
 void fmm_pool_put(void *block, size_t bytes);
 void fmm_pool_hold(int threads);
+/* What a holder will need in all, where the pool has nothing yet: so much comes at once, and is touched by its team, when it asks next. */
+void fmm_pool_expect(size_t bytes);
 void fmm_pool_release(void);
 int fmm_pool_is_held(void);
 /* Whole pages that are free go to the system; nonzero if there were any. */

@@ -313,14 +313,15 @@ static fmm_status check_schedule(const fmm_plan *plan) {
   return FMM_FAIL(FMM_ERR_DEVICE, "schedule %s cannot run without a GPU: %s; choose auto or cpu", fmm_schedule_name(kind), plan->machine.no_gpu);
 }
 
-enum { HOLD_MINIMUM = 1 << 16 };
+enum { HOLD_MINIMUM = 1 << 16, USED = 40 /* bytes a point at least, by tree, lists and what makes them */ };
 
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, const fmm_point_rows *points) {
   fmm_setup *s = NULL;
   FMM_TRY(check_schedule(plan));
   FMM_TRY(FMM_ALLOCATE_ZERO(&s, 1, "the plan's set-up"));
-  const int holds = points->n_sources + points->n_targets >= HOLD_MINIMUM; /* one step's memory serves the next; what small plans would leave of pages is much of theirs */
-  if (holds) fmm_memory_hold(plan->threads);
+  const int64_t n = points->n_sources + points->n_targets;
+  const int holds = n >= HOLD_MINIMUM; /* one step's memory serves the next; what small plans would leave of pages is much of theirs */
+  if (holds) fmm_memory_hold(plan->threads), fmm_memory_expect(USED * (size_t)n);
   const fmm_status status = build(s, plan, points);
   if (holds) fmm_memory_release();
   if (status != FMM_OK) fmm_setup_destroy(&s);

@@ -1,4 +1,4 @@
-/* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; those of more than half of a thread's share are
+/* Radix sort, most significant digit first: one pass over all items by the whole team cuts them into buckets; those of more than two threads' shares are
  * cut again by the team, all of them in one pass, the rest by single threads, the largest first, whose larger parts are for who is idle. A digit starts at the highest bit that differs within
  * its bucket, so shared prefixes (clusters, flat data) are skipped. Depth is at most 64 / serial_bits_min, whatever the input.
  * Included once by the source file of each kind of item (sort_items.c, sort_keys.c), which defines ITEM, KEY_OF, the name SORT and, of how many items or fewer NETWORK(from, to, n) sorts a bucket, NETWORK_MOST: 0, or the same all the time; BY_LINES: whether many
@@ -306,7 +306,8 @@ static fmm_status next_segments(pass *p, int64_t *n) {
 
 /* At most seven passes: six by a digit, and one that copies what is left of equal keys. */
 static fmm_status sort_team(ITEM *items, ITEM *scratch, int64_t n, int threads) {
-  pass p = {.from = items, .to = scratch, .n_segments = 1, .threads = threads, .large = n / (2 * threads) > large_minimum ? n / (2 * threads) : large_minimum};
+  const int64_t two_shares = n / (threads > 8 ? threads / 2 : 4);
+  pass p = {.from = items, .to = scratch, .n_segments = 1, .threads = threads, .large = two_shares > large_minimum ? two_shares : large_minimum};
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(&p.segments, 1, "segments of the sort"));
   p.segments[0] = (segment){.n = n};
