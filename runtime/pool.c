@@ -1,5 +1,5 @@
-/* The pool of memory.c: free ranges in a tree by address (a treap, Seidel and Aragon 1996), each described in its own first bytes, joined with their neighbours; of those that are large enough the lowest is
- * cut. New memory comes in multiples of 2 MB, any of which can be given back by itself. */
+/* The pool of memory.c: free ranges in a tree by address (a treap, Seidel and Aragon 1996), each described in its own first bytes, joined with their neighbours; of those that are large enough the highest is
+ * cut, at its end: what comes back is used before what nobody has had yet, and what is left stays described where it was, so that free memory is touched nowhere else. New memory comes in multiples of 2 MB, any of which can be given back by itself. */
 #include "pool.h"
 
 #include <omp.h>
@@ -54,12 +54,12 @@ static range *take_end(range **of, int end) {
   return add_up(r), found;
 }
 
-/* The lowest of at least so many bytes. */
+/* The highest of at least so many bytes. */
 static range *take_large(range **of, size_t bytes) {
   range *r = *of;
   if (most_of(r) < bytes) return NULL;
-  if (most_of(r->low) < bytes && r->bytes >= bytes) return *of = merge(r->low, r->high), r;
-  range *found = take_large(most_of(r->low) >= bytes ? &r->low : &r->high, bytes);
+  if (most_of(r->high) < bytes && r->bytes >= bytes) return *of = merge(r->low, r->high), r;
+  range *found = take_large(most_of(r->high) >= bytes ? &r->high : &r->low, bytes);
   return add_up(r), found;
 }
 
@@ -124,7 +124,7 @@ static char *map(size_t bytes) {
 /* The asking holder's team touches all huge pages beside one another; in a team's own work, as in jobs, or where who asks does not hold, a few tell whether they come soon. There more is taken
  * from the system than is asked for, since other blocks will be, and each that comes by itself would have such pages touched by one thread. */
 static int grow(size_t bytes) {
-  enum { ahead = 16 /* pages */ };
+  enum { ahead = 32 /* pages */ };
   const int by_team = own_holds && !omp_in_parallel();
   size_t wanted = (bytes + page - 1) / page * page;
   char *first = NULL;
@@ -141,8 +141,10 @@ static int grow(size_t bytes) {
 
 static void *cut(size_t bytes) {
   range *r = take_large(&ranges, bytes);
-  if (r) insert((char *)r + bytes, r->bytes - bytes);
-  return r;
+  if (!r) return NULL;
+  char *block = end_of(r) - bytes;
+  insert((char *)r, r->bytes - bytes);
+  return block;
 }
 
 void *fmm_pool_take(size_t bytes) {
