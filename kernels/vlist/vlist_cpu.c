@@ -21,6 +21,7 @@ typedef struct workspace {
   int channels, slices, past; /* slices at once; past: sources' spectra are written past the caches */
   fmm_vlist_slabs slabs;
   uint8_t *covered;       /* a box: it has targets and its parent a row */
+  char *memory;           /* of all that follow: a block of its own each would have each one's first page touched by the thread that asks */
   double *source_means, *target_means;
   char *source_points, *target_points, *source_spectra, *target_spectra; /* see Layout */
   char *threads;          /* per thread: expanded sources, matrices, scratch */
@@ -78,13 +79,7 @@ static void free_workspace(workspace *w) {
   fmm_vlist_shape_free(&w->shape);
   fmm_vlist_slabs_free(&w->slabs);
   FMM_FREE(&w->covered);
-  FMM_FREE(&w->source_means);
-  FMM_FREE(&w->target_means);
-  FMM_FREE(&w->source_points);
-  FMM_FREE(&w->target_points);
-  FMM_FREE(&w->source_spectra);
-  FMM_FREE(&w->target_spectra);
-  FMM_FREE(&w->threads);
+  FMM_FREE(&w->memory);
 }
 
 static void release(fmm_state *state) {
@@ -96,6 +91,26 @@ static void release(fmm_state *state) {
 
 static size_t points_bytes(const fmm_state *state, const workspace *w) { return (size_t)state->operators->n * (size_t)state->n_columns * 8 * w->kernels->real_bytes; }
 
+static void place(const workspace *w, size_t *used, void *array, size_t bytes) {
+  char *at = w->memory ? w->memory + *used : NULL;
+  memcpy(array, &at, sizeof at);
+  *used += (bytes + FMM_ALIGNMENT - 1) / FMM_ALIGNMENT * FMM_ALIGNMENT;
+}
+
+/* Returns the bytes; without memory only these. */
+static size_t lay_out(const fmm_state *state, workspace *w) {
+  const size_t sources = (size_t)w->slabs.most_source_groups, targets = (size_t)w->slabs.most_target_groups, mean = (size_t)w->channels * FMM_VLIST_LANES * sizeof(double), slices = (size_t)w->slices * slice_bytes(w);
+  size_t used = 0;
+  place(w, &used, &w->source_points, sources * points_bytes(state, w));
+  place(w, &used, &w->target_points, targets * points_bytes(state, w));
+  place(w, &used, &w->source_means, sources * mean);
+  place(w, &used, &w->target_means, targets * mean);
+  place(w, &used, &w->source_spectra, sources * slices);
+  place(w, &used, &w->target_spectra, targets * slices);
+  place(w, &used, &w->threads, (size_t)state->threads * w->thread_bytes);
+  return used;
+}
+
 static fmm_status reserve(fmm_state *state) {
   workspace *w = NULL;
   fmm_status status = FMM_OK;
@@ -104,13 +119,8 @@ static fmm_status reserve(fmm_state *state) {
   FMM_CHECK(size_workspace(state, w));
   w->slices = fmm_vlist_slices(state->operators->order, state->threads);
   w->past = slices_leave_caches(w);
-  FMM_CHECK(FMM_ALLOCATE(&w->source_points, (size_t)w->slabs.most_source_groups * points_bytes(state, w), "V source points"));
-  FMM_CHECK(FMM_ALLOCATE(&w->target_points, (size_t)w->slabs.most_target_groups * points_bytes(state, w), "V target points"));
-  FMM_CHECK(FMM_ALLOCATE(&w->source_means, w->slabs.most_source_groups * w->channels * FMM_VLIST_LANES, "V source means"));
-  FMM_CHECK(FMM_ALLOCATE(&w->target_means, w->slabs.most_target_groups * w->channels * FMM_VLIST_LANES, "V target means"));
-  FMM_CHECK(FMM_ALLOCATE(&w->source_spectra, (size_t)w->slabs.most_source_groups * (size_t)w->slices * slice_bytes(w), "V source spectra"));
-  FMM_CHECK(FMM_ALLOCATE(&w->target_spectra, (size_t)w->slabs.most_target_groups * (size_t)w->slices * slice_bytes(w), "V target spectra"));
-  FMM_CHECK(FMM_ALLOCATE(&w->threads, (size_t)state->threads * w->thread_bytes, "V thread workspace"));
+  FMM_CHECK(FMM_ALLOCATE(&w->memory, lay_out(state, w), "V points and spectra"));
+  lay_out(state, w);
 done:
   if (status != FMM_OK) release(state);
   return status;
@@ -118,7 +128,7 @@ done:
 
 static size_t bytes(const fmm_state *state) {
   const workspace *w = state->workspace[FMM_PHASE_VLIST];
-  const void *const array[] = {w, w->shape.row_first, w->shape.row_count, w->shape.cosine, w->shape.sine, w->covered, w->source_means, w->target_means, w->source_points, w->target_points, w->source_spectra, w->target_spectra, w->threads};
+  const void *const array[] = {w, w->shape.row_first, w->shape.row_count, w->shape.cosine, w->shape.sine, w->covered, w->memory};
   size_t sum = fmm_vlist_slabs_bytes(&w->slabs);
   for (size_t i = 0; i < sizeof array / sizeof *array; i++) sum += fmm_memory_bytes(array[i]);
   return sum;
