@@ -124,6 +124,56 @@ static void jobs_of_a_job_run_once_and_the_first_failure_is_reported(void **stat
   }
 }
 
+/* Loops within pieces of loops, and more of them at once than there are places for on a team's board. */
+enum { OUTER = 70, INNER = 300 };
+typedef struct nested { int of[OUTER][INNER], outer, threads; } nested;
+typedef struct row { nested *all; int64_t outer; } row;
+
+static void visit_inner(void *context, int64_t begin, int64_t end) {
+  const row *r = context;
+  for (int64_t i = begin; i < end; i++) r->all->of[r->outer][i]++;
+}
+
+static void visit_outer(void *context, int64_t begin, int64_t end) {
+  nested *all = context;
+  for (int64_t o = begin; o < end; o++) fmm_team_loop_uneven(INNER, 1, visit_inner, &(row){all, o}, all->threads);
+}
+
+static void loops_within_loops_visit_everything_once(void **state) {
+  for (int threads = 1; threads <= 8; threads += threads < 4 ? 1 : 4) {
+    static nested all;
+    memset(&all, 0, sizeof all);
+    all.threads = threads;
+    for (int round = 1; round <= 30; round++) {
+      fmm_team_loop_each(OUTER, visit_outer, &all, threads);
+      for (int o = 0; o < OUTER; o++)
+        for (int i = 0; i < INNER; i++) assert_int_equal(all.of[o][i], round);
+    }
+  }
+}
+
+/* Begun in their order, whoever takes them. */
+typedef struct beginnings { int n, at[OUTER]; } beginnings;
+static void note_order(void *context, int64_t begin, int64_t end) {
+  beginnings *o = context;
+  for (int64_t i = begin; i < end; i++) {
+    int place;
+#pragma omp atomic capture
+    place = o->n++;
+    o->at[i] = place;
+  }
+}
+
+static void items_of_their_own_are_begun_in_about_their_order(void **state) {
+  enum { threads = 4 };
+  beginnings o = {0};
+  fmm_team_loop_each(OUTER, note_order, &o, threads);
+  assert_int_equal(o.n, OUTER);
+  for (int i = 0; i < OUTER; i++) assert_true(o.at[i] >= i - threads); /* none of the later ones ends before an earlier one is begun, but for one a thread */
+  fmm_team_loop_each(0, note_order, &o, threads);
+  assert_int_equal(o.n, OUTER);
+}
+
 /* One long job's loop is shared out by the whole team, the thread that made the jobs among them, and not where a caller's own region is all there is. */
 typedef struct helpers { int threads[4], team; } helpers;
 
@@ -182,6 +232,8 @@ int main(void) {
       cmocka_unit_test(one_thread_runs_them_in_their_order),
       cmocka_unit_test(all_threads_help_with_the_loop_of_one_job),
       cmocka_unit_test(a_team_loop_visits_everything_once),
+      cmocka_unit_test(loops_within_loops_visit_everything_once),
+      cmocka_unit_test(items_of_their_own_are_begun_in_about_their_order),
       cmocka_unit_test(jobs_of_a_job_run_once_and_the_first_failure_is_reported),
       cmocka_unit_test(the_first_failure_in_the_order_of_the_jobs_is_reported_and_the_others_end),
   };

@@ -65,6 +65,39 @@ static void held_memory_serves_again(void **state) {
   assert_int_equal(fmm_memory_now(), before);
 }
 
+/* In pages of 4 kB. */
+static long long grown_since(long long before) { return address_space() - before; }
+
+/* What is expected comes with the first block, once, and only where there is nothing yet. */
+static void what_a_holder_expects_comes_at_once(void **state) {
+  const long long a_mb = MB / 4096;
+  char *a = NULL, *b = NULL, *c = NULL;
+  if (!is_pooled() || address_space() < 0) skip();
+  fmm_memory_hold(1);
+  fmm_memory_expect(64 * MB);
+  long long before = address_space();
+  assert_ok(FMM_ALLOCATE(&a, 10 * MB, "the first"));
+  assert_in_range(grown_since(before), 64 * a_mb, 70 * a_mb);
+  memset(a, 1, 10 * MB);
+  before = address_space();
+  assert_ok(FMM_ALLOCATE(&b, 50 * MB, "of what came"));
+  assert_int_equal(grown_since(before), 0);
+  fmm_memory_expect(64 * MB); /* but for the rest of 4 MB: that serves */
+  assert_ok(FMM_ALLOCATE(&c, 20 * MB, "another"));
+  assert_in_range(grown_since(before), 20 * a_mb, 26 * a_mb);
+  FMM_FREE(&a);
+  FMM_FREE(&b);
+  FMM_FREE(&c);
+  fmm_memory_release();
+  fmm_memory_expect(64 * MB); /* by nobody who holds */
+  fmm_memory_hold(1);
+  before = address_space();
+  assert_ok(FMM_ALLOCATE(&a, 10 * MB, "what is asked for"));
+  assert_in_range(grown_since(before), 10 * a_mb, 16 * a_mb);
+  FMM_FREE(&a);
+  fmm_memory_release();
+}
+
 static void without_a_holder_or_for_little_there_is_no_pool(void **state) {
   char *a = NULL;
   assert_ok(FMM_ALLOCATE(&a, 5 * MB, "a"));
@@ -256,7 +289,7 @@ static void many_rests_are_joined(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(held_memory_serves_again), cmocka_unit_test(without_a_holder_or_for_little_there_is_no_pool),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(held_memory_serves_again), cmocka_unit_test(what_a_holder_expects_comes_at_once), cmocka_unit_test(without_a_holder_or_for_little_there_is_no_pool),
                                      cmocka_unit_test(blocks_are_whole_whatever_comes_and_goes), cmocka_unit_test(kept_memory_is_given_back_for_want_of_address_space),
                                      cmocka_unit_test(a_child_holds_nothing), cmocka_unit_test(each_holder_has_a_team_of_its_own), cmocka_unit_test(a_team_and_each_of_a_team_get_whole_blocks),
                                      cmocka_unit_test(many_rests_are_joined)};
