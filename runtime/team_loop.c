@@ -1,6 +1,6 @@
 /* Pieces of loops, and the board on which a team finds them (team_loop.h). A thread that has a loop puts it up and takes piece after piece, as does any other that has nothing else to do, until none is left; then
- * it waits for those that others still have. libgomp's tasks do the same behind one lock, which tens of threads with loops of some hundred microseconds wait for
- * (docs/notes-cpu-trials.md, "Set-ups on 16 cores").
+ * it waits for those that others still have. libgomp's tasks do the same behind one lock: with 16 threads and pieces of some microseconds three to four times as long
+ * (docs/notes-cpu-trials.md, "Loops that a team shares").
  *
  * Who looks at a loop that is up holds it by its place's guard until a piece is claimed or none is left: the owner returns, and the loop with its stack, only when nobody looks and `left` pieces are none. What
  * a thread has claimed it takes off `left` at once when it claims no more, and looks at the loop no longer. Waiting cannot go round in a circle: whom one waits for began its piece later than one's own loop was put up. */
