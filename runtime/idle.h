@@ -1,4 +1,4 @@
-/* What a thread does between looks at what it waits for: at first next to nothing, then it gives its core to others that wait for one, at last it sleeps. */
+/* What a thread does between looks at what it waits for: at first next to nothing, then it gives its core to others that wait for one, at last it sleeps, longer and longer. OMP_WAIT_POLICY does not matter here. */
 #ifndef FMM_IDLE_H
 #define FMM_IDLE_H
 #include <sched.h>
@@ -14,10 +14,10 @@
 typedef struct fmm_idle { int looks; } fmm_idle;
 
 static inline void fmm_idle_rest(fmm_idle *idle) {
-  enum { pauses = 1 << 12 /* some tenths of a millisecond */, yields = 1 << 14 /* some milliseconds */ };
+  enum { pauses = 1 << 12 /* some tenths of a millisecond */, yields = 1 << 13 /* as many milliseconds as other threads take when they are let on */, nap = 50000 /* ns */, naps = 20 /* the last is of a millisecond */ };
   if (idle->looks < pauses) FMM_PAUSE();
   else if (idle->looks < yields) sched_yield();
-  else nanosleep(&(struct timespec){0, 50000}, NULL);
-  if (idle->looks < yields) idle->looks++;
+  else nanosleep(&(struct timespec){0, (idle->looks - yields + 1) * nap}, NULL);
+  if (idle->looks < yields + naps - 1) idle->looks++;
 }
 #endif

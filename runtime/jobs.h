@@ -1,5 +1,5 @@
 /* A few independent jobs of a set-up beside each other, each on a thread of one team (team_loop.h), so that jobs which wait (for a driver, for the bus) leave the other threads to those
- * that compute; a job's own loops and jobs are shared by the team (a parallel region inside a job would have one thread). They are begun in their order. Nothing is cancelled: when one fails the others
+ * that compute; a job's own loops and jobs are shared by the team (a parallel region inside a job would mostly have one thread). They are begun in their order. Nothing is cancelled: when one fails the others
  * end as they would, and the first failure in the order of the jobs is what the caller gets, with its text. With one thread they run one after the other.
  * A job owns what it writes; what two of them need is made before. */
 #ifndef FMM_JOBS_H

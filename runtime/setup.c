@@ -313,7 +313,7 @@ static fmm_status check_schedule(const fmm_plan *plan) {
   return FMM_FAIL(FMM_ERR_DEVICE, "schedule %s cannot run without a GPU: %s; choose auto or cpu", fmm_schedule_name(kind), plan->machine.no_gpu);
 }
 
-enum { HOLD_MINIMUM = 1 << 16, USED = 40 /* bytes a point at least, by tree, lists and what makes them */ };
+enum { HOLD_MINIMUM = 1 << 16, USED = 32 /* bytes a point at least, by tree, lists and what makes them */ };
 
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, const fmm_point_rows *points) {
   fmm_setup *s = NULL;

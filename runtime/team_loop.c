@@ -12,12 +12,18 @@
 
 #include "idle.h"
 
-/* Pieces a thread; no two threads are of one speed. Loops that find no place are their owner's alone. */
-enum { EVEN = 4, UNEVEN = 32, PLACES = 32, LINE = 64 /* bytes of memory that threads take from one another */, LOOKS = 256 /* before another loop's piece is taken */ };
+#ifndef FMM_LOOKED
+#define FMM_LOOKED() ((void)0) /* a test lets time go by there */
+#endif
 
-typedef struct loop { int64_t n, size, pieces; fmm_loop_body *body; void *context; int is_long /* what one piece takes */; _Alignas(LINE) _Atomic int64_t next; _Atomic int64_t left; } loop;
+/* Pieces a thread; no two threads are of one speed. Loops that find no place among those of their kind are their owner's alone. */
+enum { EVEN = 4, UNEVEN = 32, PLACES = 32 /* of a kind */, SHORT = 0, LONG = 1 /* what one piece takes */, KINDS = 2, LINE = 64 /* bytes of memory that threads take from one another */, LOOKS = 256 /* before another loop's piece is taken */ };
+
+typedef struct loop { int64_t n, size, pieces; fmm_loop_body *body; void *context; int kind; _Alignas(LINE) _Atomic int64_t next; _Atomic int64_t left; } loop;
 typedef struct place { _Alignas(LINE) _Atomic(loop *) loop; atomic_int guard; } place;
-typedef struct team { place place[PLACES]; int threads; _Alignas(LINE) atomic_int up /* loops that are */; atomic_int ends; } team;
+/* up: loops that are, or some that a thread is about to put up or has just taken down. */
+typedef struct board { place place[PLACES]; _Alignas(LINE) atomic_int up; } board;
+typedef struct team { board board[KINDS]; int threads; _Alignas(LINE) atomic_int ends; } team;
 
 static _Thread_local team *own_team;
 
@@ -30,7 +36,7 @@ static void run_piece(const loop *l, int64_t piece) {
 
 static void take_down(team *t, place *p, loop *l) {
   loop *expected = l;
-  if (atomic_compare_exchange_strong(&p->loop, &expected, NULL)) atomic_fetch_sub(&t->up, 1);
+  if (atomic_compare_exchange_strong(&p->loop, &expected, NULL)) atomic_fetch_sub(&t->board[l->kind].up, 1);
 }
 
 /* From a piece that is claimed on, at most so many. */
@@ -47,27 +53,34 @@ static void run_from(team *t, place *p, loop *l, int64_t piece, int64_t most) {
   atomic_fetch_sub(&l->left, done);
 }
 
-/* Pieces of the first loop that has some, at most so many; 0: there is none. waits: who helps waits for others, which may take less long than a long piece. */
-static int help(team *t, int64_t most, int waits) {
-  if (!atomic_load_explicit(&t->up, memory_order_relaxed)) return 0;
-  for (place *p = t->place; p < t->place + PLACES; p++) {
+/* Pieces of the first loop of a kind that has some, at most so many; 0: there is none. */
+static int help_with(team *t, int kind, int64_t most) {
+  board *b = &t->board[kind];
+  if (!atomic_load_explicit(&b->up, memory_order_relaxed)) return 0;
+  for (place *p = b->place; p < b->place + PLACES; p++) {
     if (!atomic_load_explicit(&p->loop, memory_order_relaxed)) continue;
     atomic_fetch_add(&p->guard, 1);
     loop *l = atomic_load(&p->loop);
-    const int is_wanted = l && !(waits && l->is_long);
-    const int64_t piece = is_wanted ? atomic_fetch_add(&l->next, 1) : 0;
-    const int is_claimed = is_wanted && piece < l->pieces;
-    if (is_wanted && !is_claimed) take_down(t, p, l);
+    FMM_LOOKED();
+    const int64_t piece = l ? atomic_fetch_add(&l->next, 1) : 0;
+    const int is_claimed = l && piece < l->pieces;
+    if (l && !is_claimed) take_down(t, p, l);
     atomic_fetch_sub(&p->guard, 1);
     if (is_claimed) return run_from(t, p, l, piece, most), 1;
   }
   return 0;
 }
 
+/* Short ones first, which others wait for. */
+static int help(team *t) { return help_with(t, SHORT, INT64_MAX) || help_with(t, LONG, INT64_MAX); }
+
+/* Where nobody looks any more: who was there waits for that. */
 static place *put_up(team *t, loop *l) {
-  for (place *p = t->place; p < t->place + PLACES; p++) {
+  board *b = &t->board[l->kind];
+  for (place *p = b->place; p < b->place + PLACES; p++) {
     loop *none = NULL;
-    if (!atomic_load_explicit(&p->loop, memory_order_relaxed) && atomic_compare_exchange_strong(&p->loop, &none, l)) return atomic_fetch_add(&t->up, 1), p;
+    if (atomic_load_explicit(&p->loop, memory_order_relaxed) || atomic_load_explicit(&p->guard, memory_order_relaxed)) continue;
+    if (atomic_compare_exchange_strong(&p->loop, &none, l)) return atomic_fetch_add(&b->up, 1), p;
   }
   return NULL;
 }
@@ -76,7 +89,7 @@ static void wait_for(team *t, const place *p, const loop *l) {
   fmm_idle idle = {0};
   while (atomic_load(&p->guard)) fmm_idle_rest(&idle);
   while (atomic_load(&l->left) > 0)
-    if (idle.looks >= LOOKS && help(t, 1, 1)) idle = (fmm_idle){0};
+    if (idle.looks >= LOOKS && help_with(t, SHORT, 1)) idle = (fmm_idle){0}; /* a long piece may take longer than what it waits for */
     else fmm_idle_rest(&idle);
 }
 
@@ -108,14 +121,14 @@ static void share_in_new_team(loop *l, int threads) {
     if (omp_get_thread_num() == 0) share(&t, l), atomic_store(&t.ends, 1);
     else
       while (!atomic_load(&t.ends))
-        if (help(&t, INT64_MAX, 0)) idle = (fmm_idle){0};
+        if (help(&t)) idle = (fmm_idle){0};
         else fmm_idle_rest(&idle);
     own_team = NULL;
   }
 }
 
-static void run_pieces(int64_t n, int64_t size, int is_long, fmm_loop_body *body, void *context, int threads) {
-  loop l = {.n = n, .size = size, .pieces = (n + size - 1) / size, .body = body, .context = context, .is_long = is_long};
+static void run_pieces(int64_t n, int64_t size, int kind, fmm_loop_body *body, void *context, int threads) {
+  loop l = {.n = n, .size = size, .pieces = (n + size - 1) / size, .body = body, .context = context, .kind = kind};
   atomic_init(&l.left, l.pieces);
   if (own_team) share(own_team, &l);
   else share_in_new_team(&l, threads);
@@ -124,7 +137,7 @@ static void run_pieces(int64_t n, int64_t size, int is_long, fmm_loop_body *body
 static void run_loop(int64_t n, int64_t size, fmm_loop_body *body, void *context, int threads) {
   if (n <= 0) return;
   if (threads <= 1 || size >= n || (own_team && own_team->threads == 1)) body(context, 0, n);
-  else run_pieces(n, size, 0, body, context, threads);
+  else run_pieces(n, size, SHORT, body, context, threads);
 }
 
 static int64_t size_of_piece(int64_t n, int64_t least, int pieces_a_thread, int threads) {
@@ -139,7 +152,7 @@ void fmm_team_loop_uneven(int64_t n, int64_t least, fmm_loop_body *body, void *c
 void fmm_team_loop_each(int64_t n, fmm_loop_body *body, void *context, int threads) {
   if (n <= 0) return;
   if (own_team && (n == 1 || own_team->threads == 1)) body(context, 0, n);
-  else run_pieces(n, 1, 1, body, context, threads > 1 ? threads : 1);
+  else run_pieces(n, 1, LONG, body, context, threads > 1 ? threads : 1);
 }
 
 static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER;

@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "runtime/gpu/gpu_cuda.h"
-#include "runtime/points.h"
 #include "runtime/gpu/team_loop_cuda.h"
+#include "runtime/points.h"
 
 namespace {
 enum { GRAIN = 16 /* tiles of a piece */ };

@@ -1,5 +1,7 @@
 /* Jobs beside one another: all run, errors are joined, loops inside them are shared out. */
 #include <omp.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "runtime/jobs.h"
@@ -124,7 +126,7 @@ static void jobs_of_a_job_run_once_and_the_first_failure_is_reported(void **stat
   }
 }
 
-/* Loops within pieces of loops, and more of them at once than there are places for on a team's board. */
+/* Loops within pieces of loops. */
 enum { OUTER = 70, INNER = 300 };
 typedef struct nested { int of[OUTER][INNER], outer, threads; } nested;
 typedef struct row { nested *all; int64_t outer; } row;
@@ -174,14 +176,117 @@ static void items_of_their_own_are_begun_in_about_their_order(void **state) {
   assert_int_equal(o.n, OUTER);
 }
 
+static void nap(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
+
+/* What others have of a loop is waited for: here they take longer than its owner, whose pieces are next to nothing. */
+typedef struct slow { pthread_t owner; int64_t done[64]; } slow;
+static void be_slow(void *context, int64_t begin, int64_t end) {
+  slow *s = context;
+  if (!pthread_equal(pthread_self(), s->owner)) nap(3);
+  for (int64_t i = begin; i < end; i++) s->done[i] = 1;
+}
+
+static fmm_status own_a_slow_loop(void *context) {
+  slow s = {.owner = pthread_self()};
+  int64_t done = 0;
+  nap(1); /* until others look for work */
+  fmm_team_loop_uneven(64, 1, be_slow, &s, 4);
+  for (int i = 0; i < 64; i++) done += s.done[i];
+  *(int64_t *)context = done;
+  return FMM_OK;
+}
+
+static void pieces_of_others_are_waited_for(void **state) {
+  int64_t done[2] = {0, 0};
+  fmm_job jobs[2] = {{.run = own_a_slow_loop, .context = &done[0]}, {.run = own_a_slow_loop, .context = &done[1]}};
+  for (int round = 0; round < 10; round++) {
+    assert_ok(fmm_jobs_run(jobs, 2, 4));
+    assert_int_equal(done[0], 64);
+    assert_int_equal(done[1], 64);
+  }
+}
+
+/* More loops at once than a board has places for: those that find none are their owner's alone. */
+enum { CROWD = 48, EACH = 8 };
+static void count_slowly(void *context, int64_t begin, int64_t end) {
+  nap(1);
+  for (int64_t i = begin; i < end; i++) ((int64_t *)context)[i]++;
+}
+
+static void crowd_in(void *context, int64_t begin, int64_t end) {
+  int64_t *all = context;
+  for (int64_t i = begin; i < end; i++) {
+    int64_t own[EACH] = {0};
+    nap(5); /* until all are here */
+    fmm_team_loop_uneven(EACH, 1, count_slowly, own, CROWD);
+    for (int k = 0; k < EACH; k++) all[i] += own[k];
+  }
+}
+
+static void loops_that_find_no_place_are_run_all_the_same(void **state) {
+  int64_t all[CROWD] = {0};
+  fmm_team_loop_each(CROWD, crowd_in, all, CROWD);
+  for (int i = 0; i < CROWD; i++) assert_int_equal(all[i], EACH);
+}
+
+/* With one thread everything inside is that thread's, whatever loops ask for. */
+typedef struct alone { pthread_t caller; int others, size; } alone;
+static void note_others(void *context, int64_t begin, int64_t end) {
+  alone *a = context;
+  a->others += !pthread_equal(pthread_self(), a->caller);
+  nap(1);
+}
+
+static fmm_status loop_of_four(void *context) {
+  alone *a = context;
+  a->size = fmm_team_size();
+  fmm_team_loop_uneven(8, 1, note_others, a, 4);
+  fmm_team_loop_each(8, note_others, a, 4);
+  return FMM_OK;
+}
+
+static void jobs_of_one_thread_share_nothing(void **state) {
+  alone a = {.caller = pthread_self()};
+  fmm_job jobs[2] = {{.run = loop_of_four, .context = &a}, {.run = loop_of_four, .context = &a}};
+  assert_ok(fmm_jobs_run(jobs, 2, 1));
+  assert_int_equal(a.size, 1);
+  assert_int_equal(a.others, 0);
+}
+
+/* Jobs run beside one another: each of two waits for the other, up to five seconds. */
+typedef struct meeting { atomic_int here; int met[2]; } meeting;
+typedef struct guest { meeting *meeting; int number; } guest;
+static fmm_status meet(void *context) {
+  const guest *g = context;
+  atomic_fetch_add(&g->meeting->here, 1);
+  for (int i = 0; i < 5000 && atomic_load(&g->meeting->here) < 2; i++) nap(1);
+  g->meeting->met[g->number] = atomic_load(&g->meeting->here) == 2;
+  return FMM_OK;
+}
+
+static fmm_status meet_inside(void *context) {
+  meeting m = {0};
+  guest guests[2] = {{&m, 0}, {&m, 1}};
+  fmm_job jobs[2] = {{.run = meet, .context = &guests[0]}, {.run = meet, .context = &guests[1]}};
+  FMM_TRY(fmm_jobs_run(jobs, 2, 2));
+  *(int *)context = m.met[0] && m.met[1];
+  return FMM_OK;
+}
+
+static void jobs_run_beside_one_another(void **state) {
+  int met[2] = {0, 0};
+  assert_ok(meet_inside(&met[0])); /* a team of their own */
+  assert_ok(fmm_job_run_alone(meet_inside, &met[1], 2)); /* another job's */
+  assert_true(met[0] && met[1]);
+}
+
 /* One long job's loop is shared out by the whole team, the thread that made the jobs among them, and not where a caller's own region is all there is. */
 typedef struct helpers { int threads[4], team; } helpers;
 
 static void note_thread(void *context, int64_t begin, int64_t end) {
   helpers *h = context;
-  struct timespec nap = {0, 10000000};
   h->threads[omp_get_thread_num()] = 1;
-  nanosleep(&nap, NULL);
+  nap(10);
 }
 
 static fmm_status note_threads(void *context) {
@@ -234,6 +339,10 @@ int main(void) {
       cmocka_unit_test(a_team_loop_visits_everything_once),
       cmocka_unit_test(loops_within_loops_visit_everything_once),
       cmocka_unit_test(items_of_their_own_are_begun_in_about_their_order),
+      cmocka_unit_test(pieces_of_others_are_waited_for),
+      cmocka_unit_test(loops_that_find_no_place_are_run_all_the_same),
+      cmocka_unit_test(jobs_of_one_thread_share_nothing),
+      cmocka_unit_test(jobs_run_beside_one_another),
       cmocka_unit_test(jobs_of_a_job_run_once_and_the_first_failure_is_reported),
       cmocka_unit_test(the_first_failure_in_the_order_of_the_jobs_is_reported_and_the_others_end),
   };

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/huge_pages.h"
+#include "runtime/jobs.h"
 #include "runtime/memory.h"
 #include "runtime/pool.h"
 #include "tests/test.h"
@@ -65,6 +66,8 @@ static void held_memory_serves_again(void **state) {
   assert_int_equal(fmm_memory_now(), before);
 }
 
+static fmm_status do_nothing(void *context) { return FMM_OK; }
+
 /* In pages of 4 kB. */
 static long long grown_since(long long before) { return address_space() - before; }
 
@@ -96,6 +99,75 @@ static void what_a_holder_expects_comes_at_once(void **state) {
   assert_in_range(grown_since(before), 10 * a_mb, 16 * a_mb);
   FMM_FREE(&a);
   fmm_memory_release();
+}
+
+static void what_is_expected_is_forgotten_by_the_next_holder(void **state) {
+  const long long a_mb = MB / 4096;
+  char *a = NULL;
+  if (!is_pooled() || address_space() < 0) skip();
+  fmm_memory_hold(1);
+  fmm_memory_expect(64 * MB);
+  fmm_memory_release();
+  fmm_memory_hold(1);
+  const long long before = address_space();
+  assert_ok(FMM_ALLOCATE(&a, 10 * MB, "what is asked for"));
+  assert_in_range(grown_since(before), 10 * a_mb, 16 * a_mb);
+  FMM_FREE(&a);
+  fmm_memory_release();
+}
+
+/* What came back last to the highest place is used before what nobody has had. */
+static void the_highest_free_place_serves_first(void **state) {
+  char *block[3] = {NULL}, *first, *again = NULL;
+  if (!is_pooled()) skip();
+  fmm_memory_hold(1);
+  fmm_memory_expect(32 * MB);
+  for (int i = 0; i < 3; i++) assert_ok(FMM_ALLOCATE(&block[i], 4 * MB, "a block"));
+  assert_true(block[0] > block[1] && block[1] > block[2]);
+  first = block[0];
+  FMM_FREE(&block[2]);
+  FMM_FREE(&block[0]);
+  assert_ok(FMM_ALLOCATE(&again, 4 * MB, "another"));
+  assert_ptr_equal(again, first);
+  FMM_FREE(&again);
+  FMM_FREE(&block[1]);
+  fmm_memory_release();
+}
+
+/* In a team's own work much comes at once, so that what is asked for next is there; where the system has not so much, what is asked for. */
+typedef struct growth { long long first, second; fmm_status little; } growth;
+static fmm_status grow_in_a_job(void *context) {
+  growth *g = context;
+  char *a = NULL, *b = NULL, *c = NULL;
+  struct rlimit limit, less;
+  const long long before = address_space();
+  FMM_TRY(FMM_ALLOCATE(&a, 1 * MB, "a little"));
+  g->first = grown_since(before);
+  FMM_TRY(FMM_ALLOCATE(&b, 40 * MB, "of what came"));
+  g->second = grown_since(before);
+  getrlimit(RLIMIT_AS, &limit);
+  less = limit, less.rlim_cur = (rlim_t)(address_space() * 4096 + 40 * MB);
+  setrlimit(RLIMIT_AS, &less);
+  g->little = FMM_ALLOCATE(&c, 30 * MB, "more than is left of it");
+  setrlimit(RLIMIT_AS, &limit);
+  FMM_FREE(&a);
+  FMM_FREE(&b);
+  FMM_FREE(&c);
+  return FMM_OK;
+}
+
+static void in_a_job_much_comes_at_once(void **state) {
+  const long long a_mb = MB / 4096;
+  growth g = {0};
+  fmm_job nothing[2] = {{.run = do_nothing}, {.run = do_nothing}};
+  if (!is_pooled() || address_space() < 0) skip();
+  assert_ok(fmm_jobs_run(nothing, 2, 2)); /* the team's threads are there */
+  fmm_memory_hold(2);
+  assert_ok(fmm_job_run_alone(grow_in_a_job, &g, 2));
+  fmm_memory_release();
+  assert_in_range(g.first, 64 * a_mb, 68 * a_mb);
+  assert_int_equal(g.second, g.first);
+  assert_ok(g.little);
 }
 
 static void without_a_holder_or_for_little_there_is_no_pool(void **state) {
@@ -289,7 +361,8 @@ static void many_rests_are_joined(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(held_memory_serves_again), cmocka_unit_test(what_a_holder_expects_comes_at_once), cmocka_unit_test(without_a_holder_or_for_little_there_is_no_pool),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(held_memory_serves_again), cmocka_unit_test(what_a_holder_expects_comes_at_once), cmocka_unit_test(what_is_expected_is_forgotten_by_the_next_holder),
+                                     cmocka_unit_test(the_highest_free_place_serves_first), cmocka_unit_test(in_a_job_much_comes_at_once), cmocka_unit_test(without_a_holder_or_for_little_there_is_no_pool),
                                      cmocka_unit_test(blocks_are_whole_whatever_comes_and_goes), cmocka_unit_test(kept_memory_is_given_back_for_want_of_address_space),
                                      cmocka_unit_test(a_child_holds_nothing), cmocka_unit_test(each_holder_has_a_team_of_its_own), cmocka_unit_test(a_team_and_each_of_a_team_get_whole_blocks),
                                      cmocka_unit_test(many_rests_are_joined)};

@@ -149,7 +149,64 @@ static void many_are_sorted_by_lines(void **state) {
   for (int s = 0; s < 4; s++) check_sorts(shapes[s], 1100003, s, FMM_SIMD_AVX512);
 }
 
+/* Buckets of the first pass of just so many items as are sorted in pieces with others, by one thread alone, or by the team once more, and one more and one less; the others are small. */
+enum { BOUND_ITEMS = 160000 };
+static void fill_by_bounds(uint64_t *key) {
+  const int64_t sizes[] = {1 << 14, (1 << 14) + 1, (1 << 14) - 1, BOUND_ITEMS / 4, BOUND_ITEMS / 4 + 1, 1 << 13};
+  int64_t n = 0;
+  for (uint64_t b = 0; b < sizeof sizes / sizeof *sizes; b++)
+    for (int64_t i = 0; i < sizes[b]; i++) key[n++] = (3 * b + 1) << 53 | random_bits(53);
+  while (n < BOUND_ITEMS) key[n++] = (1024 + random_bits(10)) << 53 | random_bits(53);
+  for (int64_t i = n - 1; i > 0; i--) {
+    const int64_t k = (int64_t)(uniform() * (double)(i + 1));
+    const uint64_t other = key[k];
+    key[k] = key[i], key[i] = other;
+  }
+}
+
+static void buckets_at_the_bounds_are_sorted(void **state) {
+  uint64_t *given, *keys, *sorted, *scratch;
+  assert_ok(FMM_ALLOCATE(&given, BOUND_ITEMS, "keys"));
+  assert_ok(FMM_ALLOCATE(&keys, BOUND_ITEMS, "keys"));
+  assert_ok(FMM_ALLOCATE(&sorted, BOUND_ITEMS, "keys"));
+  assert_ok(FMM_ALLOCATE(&scratch, BOUND_ITEMS, "keys"));
+  fill_by_bounds(given);
+  memcpy(sorted, given, BOUND_ITEMS * sizeof *sorted);
+  qsort(sorted, BOUND_ITEMS, sizeof *sorted, compare_keys);
+  for (int threads = 1; threads <= 16; threads *= 2) {
+    memcpy(keys, given, BOUND_ITEMS * sizeof *keys);
+    assert_ok(fmm_sort_keys(keys, scratch, BOUND_ITEMS, threads));
+    assert_memory_equal(keys, sorted, BOUND_ITEMS * sizeof *keys);
+  }
+  FMM_FREE(&given);
+  FMM_FREE(&keys);
+  FMM_FREE(&sorted);
+  FMM_FREE(&scratch);
+}
+
+/* Whatever allocation fails is told, and nothing of the sort's own memory stays. */
+static void a_sort_without_memory_says_so(void **state) {
+  uint64_t *keys, *scratch;
+  assert_ok(FMM_ALLOCATE(&keys, BOUND_ITEMS, "keys"));
+  assert_ok(FMM_ALLOCATE(&scratch, BOUND_ITEMS, "keys"));
+  const size_t before = fmm_memory_now();
+  fmm_status status = FMM_ERR_MEMORY;
+  int failed = 0;
+  for (int nth = 1; status != FMM_OK; nth++) {
+    fill_by_bounds(keys);
+    for (int64_t i = 0; i < BOUND_ITEMS; i++) keys[i] >>= i % 3 ? 30 : 0; /* most in one bucket, so that there are several passes */
+    fmm_memory_fail_at(nth);
+    status = fmm_sort_keys(keys, scratch, BOUND_ITEMS, 4);
+    fmm_memory_fail_at(0);
+    assert_int_equal(fmm_memory_now(), before);
+    if (status != FMM_OK) assert_int_equal(status, FMM_ERR_MEMORY), failed++;
+  }
+  assert_true(failed > 8); /* of each pass its parts, histograms, ends, large buckets and the next pass's segments */
+  FMM_FREE(&keys);
+  FMM_FREE(&scratch);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(networks_sort), cmocka_unit_test(columns_of_all_zeros_and_ones_are_sorted), cmocka_unit_test(sorts_agree_with_the_library), cmocka_unit_test(many_are_sorted_by_lines)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(buckets_at_the_bounds_are_sorted), cmocka_unit_test(a_sort_without_memory_says_so), cmocka_unit_test(networks_sort), cmocka_unit_test(columns_of_all_zeros_and_ones_are_sorted), cmocka_unit_test(sorts_agree_with_the_library), cmocka_unit_test(many_are_sorted_by_lines)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
