@@ -174,8 +174,9 @@ static fmm_status build(void *context) {
 }
 
 fmm_status fmm_lists_build(fmm_lists *lists, const fmm_tree *tree, int64_t direct_threshold, fmm_lists_use use, int threads) {
-  building b = {lists, tree, direct_threshold, use, threads};
-  return tree->n_boxes > FMM_PARALLEL_MINIMUM ? fmm_job_run_alone(build, &b, threads) : build(&b);
+  const int is_large = tree->n_boxes > FMM_PARALLEL_MINIMUM;
+  building b = {lists, tree, direct_threshold, use, is_large || fmm_team_size() > 1 ? threads : 1}; /* small ones are not worth waking a team */
+  return is_large ? fmm_job_run_alone(build, &b, threads) : build(&b);
 }
 
 int64_t fmm_lists_v_pairs(const fmm_lists *lists, const fmm_tree *t) {

@@ -247,7 +247,7 @@ done:
 }
 
 fmm_status fmm_tree_refine(fmm_tree *tree, const fmm_sorted_words *sources, const fmm_sorted_words *targets, const int64_t most[2], int threads) {
-  building b = {.tree = tree, .most = most, .threads = threads, .keys = {sources, targets}};
   const int are_many = tree->sources.n / most[0] > FMM_PARALLEL_MINIMUM || tree->targets.n / most[1] > FMM_PARALLEL_MINIMUM;
+  building b = {.tree = tree, .most = most, .threads = are_many || fmm_team_size() > 1 ? threads : 1 /* few boxes are not worth waking a team */, .keys = {sources, targets}};
   return are_many ? fmm_job_run_alone(build, &b, threads) : build(&b);
 }

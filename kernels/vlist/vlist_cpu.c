@@ -91,23 +91,24 @@ static void release(fmm_state *state) {
 
 static size_t points_bytes(const fmm_state *state, const workspace *w) { return (size_t)state->operators->n * (size_t)state->n_columns * 8 * w->kernels->real_bytes; }
 
-static void place(const workspace *w, size_t *used, void *array, size_t bytes) {
+/* The next bytes of the memory, where there is any. */
+static char *place(const workspace *w, size_t *used, size_t bytes) {
   char *at = w->memory ? w->memory + *used : NULL;
-  memcpy(array, &at, sizeof at);
   *used += (bytes + FMM_ALIGNMENT - 1) / FMM_ALIGNMENT * FMM_ALIGNMENT;
+  return at;
 }
 
 /* Returns the bytes; without memory only these. */
 static size_t lay_out(const fmm_state *state, workspace *w) {
   const size_t sources = (size_t)w->slabs.most_source_groups, targets = (size_t)w->slabs.most_target_groups, mean = (size_t)w->channels * FMM_VLIST_LANES * sizeof(double), slices = (size_t)w->slices * slice_bytes(w);
   size_t used = 0;
-  place(w, &used, &w->source_points, sources * points_bytes(state, w));
-  place(w, &used, &w->target_points, targets * points_bytes(state, w));
-  place(w, &used, &w->source_means, sources * mean);
-  place(w, &used, &w->target_means, targets * mean);
-  place(w, &used, &w->source_spectra, sources * slices);
-  place(w, &used, &w->target_spectra, targets * slices);
-  place(w, &used, &w->threads, (size_t)state->threads * w->thread_bytes);
+  w->source_points = place(w, &used, sources * points_bytes(state, w));
+  w->target_points = place(w, &used, targets * points_bytes(state, w));
+  w->source_means = (double *)place(w, &used, sources * mean);
+  w->target_means = (double *)place(w, &used, targets * mean);
+  w->source_spectra = place(w, &used, sources * slices);
+  w->target_spectra = place(w, &used, targets * slices);
+  w->threads = place(w, &used, (size_t)state->threads * w->thread_bytes);
   return used;
 }
 
