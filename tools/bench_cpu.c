@@ -18,6 +18,7 @@
 
 #include "tools/bench_cpu_report.h"
 #include "tools/bench_options.h"
+#include "tools/blas_threads.h"
 
 enum { MOST_TEAMS = 16 };
 
@@ -136,6 +137,7 @@ static fmm_status serve(bench *b) {
 
 int main(int argc, char **argv) {
   static bench b;
+  fmm_blas_threads_end();
   fmm_status status = read_bench(&b, argc, argv);
   if (status == FMM_OK) status = fmm_bench_case_obtain(&b.what, (uint64_t)number_of(argc, argv, "seed", 1));
   if (status == FMM_OK) status = measure(&b);

@@ -4,9 +4,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "blas_threads.h"
 #include "cli.h"
 #include "runtime/file.h"
 
@@ -16,23 +16,6 @@ static const char *the_command = "";
 static void end_by_signal(int number) {
   fmm_file_remove_temporaries();
   _exit(128 + number);
-}
-
-static int is_limited(int resource) {
-  struct rlimit limit;
-  return !getrlimit(resource, &limit) && limit.rlim_cur != RLIM_INFINITY;
-}
-/* Then BLAS may wait for ever for a thread of its own that waits for memory, when it ends them and when the process ends: neither is done. */
-static int memory_is_limited(void) { return is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA); }
-
-/* OpenBLAS with threads of its own makes them when it is loaded, and they look for work for a tenth of a second, on cores that the first set-up needs; no work comes, as operators are made by one thread each. */
-extern void openblas_set_num_threads(int threads) __attribute__((weak));
-extern int openblas_get_parallel(void) __attribute__((weak)), blas_thread_shutdown_(void) __attribute__((weak));
-static void end_idle_threads(void) {
-  enum { OWN_THREADS = 1 };
-  if (!openblas_set_num_threads || !openblas_get_parallel || !blas_thread_shutdown_ || openblas_get_parallel() != OWN_THREADS || memory_is_limited()) return;
-  openblas_set_num_threads(1); /* else they are made again */
-  blas_thread_shutdown_();
 }
 
 void fmm_cli_begin(const char *command) {
@@ -46,7 +29,7 @@ void fmm_cli_begin(const char *command) {
     if (!sigaction(unless_ignored[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(unless_ignored[i], &end, NULL);
   sigaction(SIGPIPE, &ignore, NULL);
   sigaction(SIGXFSZ, &ignore, NULL);
-  end_idle_threads();
+  fmm_blas_threads_end();
 }
 
 /* One line whatever a file name holds. */
@@ -68,7 +51,7 @@ void fmm_cli_say(const char *format, ...) {
 }
 
 static int end(int code) {
-  if (memory_is_limited()) fflush(NULL), _exit(code);
+  if (fmm_memory_is_limited()) fflush(NULL), _exit(code);
   return code;
 }
 
