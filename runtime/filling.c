@@ -32,15 +32,18 @@ static fmm_filling filling_of(const sums *s, double weight) {
 /* First level on which two keys that differ are in different cells. */
 static int parting_level(uint64_t a, uint64_t b) { return FMM_KEY_LEVEL - (63 - __builtin_clzll(a ^ b)) / 3; }
 
-/* Where sorted keys come from: an array, or a tree's sources. */
-typedef struct origin { const uint64_t *keys; const fmm_tree *tree; } origin;
+/* Where sorted keys come from: an array, or a tree's sources, whose coordinates are there or those of rows. */
+typedef struct origin { const uint64_t *keys; const fmm_tree *tree; const double *rows; } origin;
 
 static uint64_t key_at(const origin *o, int64_t i) {
   if (o->keys) return o->keys[i];
   const fmm_tree *t = o->tree;
   const fmm_points *p = &t->sources;
   const double cells_per_unit = ldexp(1, FMM_KEY_LEVEL) / t->root_side;
-  return fmm_key_of(fmm_key_cell(p->x[i], t->root_lo[0], cells_per_unit), fmm_key_cell(p->y[i], t->root_lo[1], cells_per_unit), fmm_key_cell(p->z[i], t->root_lo[2], cells_per_unit));
+  const fmm_frame frame = {.scale = t->scale, .shift = {t->shift[0], t->shift[1], t->shift[2]}};
+  double at[3];
+  for (int a = 0; a < 3; a++) at[a] = o->rows ? fmm_frame_scaled(&frame, o->rows[3 * (int64_t)p->input_row[i] + a], a) : (a == 0 ? p->x : a == 1 ? p->y : p->z)[i];
+  return fmm_key_of(fmm_key_cell(at[0], t->root_lo[0], cells_per_unit), fmm_key_cell(at[1], t->root_lo[1], cells_per_unit), fmm_key_cell(at[2], t->root_lo[2], cells_per_unit));
 }
 
 static fmm_filling filling_of_origin(int64_t n, const origin *o) {
@@ -77,3 +80,5 @@ fmm_filling fmm_filling_of_sources(const fmm_tree *tree) {
   if (!tree->sources.x || tree->coincident) return tree->filling;
   return filling_of_origin(tree->sources.n, &(origin){.tree = tree});
 }
+
+fmm_filling fmm_filling_of_rows(const fmm_tree *tree, const double *rows) { return tree->coincident ? tree->filling : filling_of_origin(tree->sources.n, &(origin){.tree = tree, .rows = rows}); }

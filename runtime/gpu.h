@@ -38,6 +38,15 @@ typedef struct fmm_gpu_stage {
   int exact;                         /* only for a plan that needs as much: what is more counts against a cap */
 } fmm_gpu_stage;
 
+/* Operators on the device of a plan that is given up, for the next one: sending them again takes threads and calls of the driver. memory NULL: none. */
+typedef struct fmm_gpu_operators {
+  void *memory;
+  size_t bytes;
+  int device;
+  const fmm_operators *of; /* the host's, which must not have been released since */
+  int form[8];             /* what else their arrays depend on */
+} fmm_gpu_operators;
+
 /* What a plan wants of the GPU. The state is read during create only, except tree, lists and operators (host), which must outlive the plan's
  * creation only. Of the state: tree, lists, pair, params, operators, n_columns, gradient, precision, tolerance. */
 typedef struct fmm_gpu_request {
@@ -49,7 +58,10 @@ typedef struct fmm_gpu_request {
   void *stream;          /* caller's cudaStream_t, ordered with begin and results when arrays are on the device (NULL: the legacy default stream) */
   int threads;           /* host threads for staging copies */
   fmm_memory_space densities_space, results_space; /* where begin's and results' arrays will be (0: host) */
-  fmm_gpu_stage *stage;  /* of an earlier plan, taken if it suits, else released; NULL: there is none */
+  fmm_gpu_stage *stage;  /* made before, or of an earlier plan: taken if it suits, else released; NULL: there is none */
+  fmm_gpu_operators *operators; /* of an earlier plan, taken if they are the same, else released; NULL: there are none */
+  size_t least_stage;    /* bytes that page-locked memory is to have at least, for rows to come by way of it */
+  struct fmm_gpu_rows *rows; /* of the same points, sources first, on the device already (gpu_rows.h), whose memory there is given back; NULL: points are sent */
   int64_t most_entries;  /* of a U list whose pairs are summed in both directions at once, and chunks of its tiles; 0: as many as the device's tables hold. For tests */
   int64_t halves_from;   /* work (fmm_cuda_v_halves) from which on V's products in single precision are made of halves; 0: as measured. For tests */
 } fmm_gpu_request;
@@ -62,6 +74,14 @@ fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_request *reque
 void fmm_gpu_plan_destroy(fmm_gpu_plan **plan);
 /* Before a plan is destroyed: takes its page-locked memory from it. */
 void fmm_gpu_plan_give_stage(fmm_gpu_plan *plan, fmm_gpu_stage *stage);
+/* The same of its operators. */
+void fmm_gpu_plan_give_operators(fmm_gpu_plan *plan, fmm_gpu_operators *operators);
+void fmm_gpu_operators_free(fmm_gpu_operators *operators);
+/* While no execution runs: its page-locked memory, for other uses; it stays the plan's. */
+void fmm_gpu_plan_lend_stage(fmm_gpu_plan *plan, char **memory, size_t *bytes);
+/* Such memory before there is a plan: what one needs for arrays of so many bytes on the host, and so much, touched by a team. */
+size_t fmm_gpu_stage_size(size_t densities_bytes, size_t results_bytes);
+fmm_status fmm_gpu_stage_make(fmm_gpu_stage *stage, int device, int threads, size_t bytes);
 void fmm_gpu_stage_free(fmm_gpu_stage *stage);
 size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan);
 size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan); /* pinned */
@@ -69,6 +89,8 @@ size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan); /* pinned */
 enum { FMM_GPU_MOST_PARTS = 24 };
 typedef struct fmm_gpu_part { const char *name; double begin_s, end_s; } fmm_gpu_part;
 int fmm_gpu_plan_parts(const fmm_gpu_plan *plan, const fmm_gpu_part **parts);
+/* A set's coordinates (0: sources, 1: targets), scaled as in the tree, planes of as many as it has. */
+fmm_status fmm_gpu_plan_points(fmm_gpu_plan *plan, int set, double *const at[3]);
 int fmm_gpu_plan_sms(const fmm_gpu_plan *plan);           /* real number of multiprocessors used */
 /* Nonzero where U's pairs would be summed in both directions at once, but there is no room for the parts: one way then, other bits. */
 int fmm_gpu_plan_falls_back(const fmm_gpu_plan *plan);

@@ -1,5 +1,6 @@
 /* The GPU interface of a build without nvcc: the device is absent, and every other call says so. */
 #include "runtime/gpu.h"
+#include "runtime/gpu_rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,9 +17,12 @@ fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_request *reque
 void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) { *plan = NULL; }
 void fmm_gpu_plan_give_stage(fmm_gpu_plan *plan, fmm_gpu_stage *stage) {}
 void fmm_gpu_stage_free(fmm_gpu_stage *stage) {}
+void fmm_gpu_plan_give_operators(fmm_gpu_plan *plan, fmm_gpu_operators *operators) {}
+void fmm_gpu_operators_free(fmm_gpu_operators *operators) {}
 size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return 0; }
 size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return 0; }
 int fmm_gpu_plan_parts(const fmm_gpu_plan *plan, const fmm_gpu_part **parts) { return *parts = NULL, 0; }
+fmm_status fmm_gpu_plan_points(fmm_gpu_plan *plan, int set, double *const at[3]) { return none(); }
 int fmm_gpu_plan_sms(const fmm_gpu_plan *plan) { return 0; }
 int fmm_gpu_plan_falls_back(const fmm_gpu_plan *plan) { return 0; }
 fmm_status fmm_gpu_begin(fmm_gpu_plan *plan, const double *densities, fmm_memory_space space) { return none(); }
@@ -40,3 +44,15 @@ fmm_status fmm_gpu_copy_now(int device, void *to, const void *from, size_t bytes
 fmm_status fmm_gpu_measure(int device, int sms, fmm_gpu_rate rate, double *value) { return none(); }
 void fmm_gpu_fail_at(int64_t nth) {}
 int64_t fmm_gpu_call_count(void) { return 0; }
+fmm_status fmm_gpu_stage_make(fmm_gpu_stage *stage, int device, int threads, size_t bytes) { return none(); }
+size_t fmm_gpu_stage_size(size_t densities_bytes, size_t results_bytes) { return 0; }
+void fmm_gpu_plan_lend_stage(fmm_gpu_plan *plan, char **memory, size_t *bytes) { *memory = NULL, *bytes = 0; }
+void fmm_gpu_rows_begin(fmm_gpu_rows **rows, const fmm_gpu_rows_request *request) { *rows = NULL; }
+void fmm_gpu_rows_ask(fmm_gpu_rows *rows, const fmm_frame *frame, double root_scale) {}
+void fmm_gpu_rows_take(fmm_gpu_rows *rows, const fmm_frame *frame, double root_scale, fmm_sorted_rows *sorted) { *sorted = (fmm_sorted_rows){0}; }
+void fmm_gpu_rows_settle(fmm_gpu_rows *rows) {}
+int fmm_gpu_rows_serve(const fmm_gpu_rows *rows) { return 0; }
+void fmm_gpu_rows_give_up(fmm_gpu_rows *rows) {}
+void fmm_gpu_rows_end(fmm_gpu_rows **rows) { *rows = NULL; }
+int fmm_gpu_rows_allow(int allowed) { return 0; }
+int64_t fmm_gpu_rows_count(void) { return 0; }

@@ -17,7 +17,10 @@ static inline void fmm_idle_rest(fmm_idle *idle) {
   enum { pauses = 1 << 12 /* a tenth of a millisecond, or a few */, yields = 1 << 13 /* these take some two milliseconds where nobody else wants the core */, nap = 50000 /* ns */, naps = 20 /* the last is of a millisecond */ };
   if (idle->looks < pauses) FMM_PAUSE();
   else if (idle->looks < yields) sched_yield();
-  else nanosleep(&(struct timespec){0, (idle->looks - yields + 1) * nap}, NULL);
+  else {
+    const struct timespec time = {0, (idle->looks - yields + 1) * nap};
+    nanosleep(&time, NULL);
+  }
   if (idle->looks < yields + naps - 1) idle->looks++;
 }
 #endif

@@ -33,18 +33,15 @@ static fmm_status move(fmm_plan *plan, fmm_point_rows *points, double begin) {
   FMM_TRY(fmm_plan_check_points(plan, points));
   if (!plan->setup) return fmm_plan_replace_points(plan, points, begin);
   plan->keeps = choice_serves(plan, points->n_sources, points->targets ? points->n_targets : points->n_sources);
-  fmm_gpu_stage stage = {0};
   fmm_memory_hold(plan->threads);
   plan->spare = plan->setup->pool, plan->setup->pool = (fmm_operator_pool){NULL};
-  if (plan->setup->gpu) fmm_gpu_plan_give_stage(plan->setup->gpu, &stage);
-  stage.exact = plan->options.host_memory_cap > 0;
-  plan->spare_stage = &stage;
+  if (plan->setup->gpu && !points->stage.memory) fmm_gpu_plan_give_stage(plan->setup->gpu, &points->stage);
+  if (plan->setup->gpu) fmm_gpu_plan_give_operators(plan->setup->gpu, &points->operators);
+  points->stage.exact = plan->options.host_memory_cap > 0;
   fmm_setup_destroy(&plan->setup);
   fmm_trace_clear(&plan->trace);
   const fmm_status status = fmm_plan_replace_points(plan, points, begin);
   fmm_operator_pool_destroy(&plan->spare);
-  plan->spare_stage = NULL;
-  fmm_gpu_stage_free(&stage);
   fmm_memory_release();
   plan->keeps = 0;
   return status;
@@ -54,11 +51,12 @@ fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double 
                                 const double *targets) {
   FMM_OWN_ARITHMETIC();
   const double begin = fmm_now_s();
-  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}, 0}};
+  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}, 0}, NULL, {0}, {0}};
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_move_points: plan is NULL");
   FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
   fmm_plan_bind(plan, n_sources, n_targets);
   const fmm_status status = move(plan, &points, begin);
+  fmm_plan_points_end(&points);
   fmm_binding_end(plan->binding);
   return status;
 }

@@ -109,11 +109,11 @@ fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *p) {
   if (plan->pair->info->takes_normals) FMM_TRY(fmm_call_check_host(plan, "normals", p->normals, 3 * p->n_sources));
   FMM_TRY(fmm_call_check_host(plan, "targets", p->targets, 3 * p->n_targets));
   recognise_sources(p);
-  FMM_TRY(fmm_bounds_of(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads));
+  FMM_TRY(fmm_plan_points_begin(plan, p));
   return fmm_near_points_check(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets);
 }
 
-fmm_status fmm_plan_replace_points(fmm_plan *plan, const fmm_point_rows *points, double begin) {
+fmm_status fmm_plan_replace_points(fmm_plan *plan, fmm_point_rows *points, double begin) {
   fmm_setup *setup = NULL;
   FMM_TRY(fmm_setup_create(&setup, plan, points));
   fmm_setup_destroy(&plan->setup);
@@ -128,12 +128,13 @@ fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *
                                const double *targets) {
   FMM_OWN_ARITHMETIC();
   const double begin = fmm_now_s();
-  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}, 0}};
+  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}, 0}, NULL, {0}, {0}};
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
   FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
   fmm_plan_bind(plan, n_sources, n_targets);
   fmm_status status = fmm_plan_check_points(plan, &points);
   if (status == FMM_OK) status = fmm_plan_replace_points(plan, &points, begin);
+  fmm_plan_points_end(&points);
   fmm_binding_end(plan->binding);
   return status;
 }

@@ -7,6 +7,7 @@
 #include "runtime/binding.h"
 #include "runtime/choose_order.h"
 #include "runtime/gpu.h"
+#include "runtime/gpu_rows.h"
 #include "runtime/operator_pool.h"
 #include "runtime/trace.h"
 #include "sched/sched.h"
@@ -82,7 +83,6 @@ struct fmm_plan {
   int nesting;                         /* 0 for the caller's plan, 1 for its clusters' plans, ... */
   fmm_operator_pool *pool;             /* of the outermost plan's set-up; NULL: this is the outermost */
   fmm_operator_pool spare;             /* of the points before, while points are moved; else empty */
-  fmm_gpu_stage *spare_stage;          /* the same; else NULL */
   fmm_setup *setup;                    /* NULL before set_points */
   fmm_choice chosen;                   /* leaf size and root scale when they were last chosen */
   int keeps;                           /* nonzero while points are moved that are to keep them */
@@ -101,6 +101,9 @@ typedef struct fmm_point_rows {
   int64_t n_targets;
   const double *targets;
   fmm_bounds bounds; /* by fmm_plan_check_points */
+  fmm_gpu_rows *brought; /* the same, on their way to the GPU; NULL: none */
+  fmm_gpu_stage stage;   /* for the GPU's plan of these points, or none */
+  fmm_gpu_operators operators; /* the same; all three are released by fmm_plan_points_end */
 } fmm_point_rows;
 
 /* plan.c: binds the threads for work on so many points, or not, until fmm_binding_end; see binding.h. */
@@ -108,16 +111,21 @@ void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets);
 /* move.c: leaf size and root scale were chosen for the points that the plan has now. */
 void fmm_plan_note_choice(fmm_plan *plan);
 /* plan.c: the plan's own points, if it has any, are given up when those are there. */
-fmm_status fmm_plan_replace_points(fmm_plan *plan, const fmm_point_rows *points, double begin /* of the call, fmm_now_s */);
+fmm_status fmm_plan_replace_points(fmm_plan *plan, fmm_point_rows *points, double begin /* of the call, fmm_now_s */);
 /* plan.c: what is wrong with points whose counts are right, or their bounds. Targets that repeat the sources are left out of *points. */
 fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *points);
+/* setup_gpu.c: finds the points' bounds (points.h) and beside that begins to bring them to the GPU where that is worth it; sorts them there for the root scale that the tree is likely to have; takes the words for the one that it has, unless *sorted has them (points.h);
+ * and ends that, whatever has become of it: the caller's arrays are in use until then. */
+fmm_status fmm_plan_points_begin(const fmm_plan *plan, fmm_point_rows *points);
+void fmm_plan_points_expect(const fmm_plan *plan, const fmm_point_rows *points);
+void fmm_plan_points_sorted(const fmm_plan *plan, const fmm_point_rows *points, double root_scale, fmm_sorted_rows *sorted);
+void fmm_plan_points_end(fmm_point_rows *points);
 /* setup.c */
-fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, const fmm_point_rows *points);
+fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, fmm_point_rows *points);
 void fmm_setup_destroy(fmm_setup **setup);
 /* recreate.c: another set-up for the plan's points, by the options and machine that it has now. */
 fmm_status fmm_setup_recreate(fmm_setup **setup, const fmm_plan *plan);
 /* choose_tree.c: leaf size and root scale, from the options, kept (*kept nonzero) or by the tuner on estimated counts. *sorted: zeros; the rows, where the tuner had them sorted, for the tree (points.h). */
-struct fmm_sorted_rows;
 fmm_status fmm_choose_tree(const fmm_plan *plan, int order, const fmm_precision_sets *precisions, const fmm_point_rows *points, struct fmm_sorted_rows *sorted, fmm_tree_options *choice, int *kept);
 /* precision.c: the arithmetic that the options name, or what keeps the tolerance, of which the model chooses. cancels: whether results do (`cancelled`, choose_order.h). */
 void fmm_choose_precisions(const fmm_options *options, const fmm_pair_info *pair, int cancels, double steps, fmm_precision_sets *precisions);
@@ -148,7 +156,9 @@ void fmm_dispatch_split(fmm_setup *setup);                             /* gpu_ro
 int fmm_dispatch_uses(const fmm_setup *setup, fmm_device device);      /* nonzero when some phase has rows there */
 int fmm_dispatch_on_cpu(const fmm_setup *setup, fmm_phase phase);      /* nonzero when this one has rows on the CPU */
 /* setup_gpu.c: the GPU's part of a set-up, and the arrays that cross the bus. */
-fmm_status fmm_setup_gpu_create(fmm_setup *setup, const fmm_plan *plan);
+fmm_status fmm_setup_gpu_create(fmm_setup *setup, const fmm_plan *plan, fmm_point_rows *points);
+/* The points' coordinates on the host, from the GPU where that alone has them: for what is asked beside evaluations. */
+fmm_status fmm_setup_host_points(fmm_setup *setup);
 void fmm_setup_gpu_destroy(fmm_setup *setup);
 /* plan.c: a plan that prices with a machine already in memory (copied; NULL: the one of options->profile_path or found by the rules). */
 fmm_status fmm_plan_create_with(fmm_plan **plan, const fmm_options *options, const fmm_machine *machine);

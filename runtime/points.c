@@ -33,6 +33,7 @@ typedef struct sorting {
   int threads;
   uint64_t *words;   /* a key's highest bits above its row; NULL where there are items */
   int row_bits, dropped; /* bits of a key that words have no room for */
+  int later;         /* coordinates are left out */
   int is_deep;       /* whole keys of these are all that words lack */
   fmm_deep_cells deep;
   fmm_sort_item *items, *scratch;
@@ -70,12 +71,18 @@ done:
   return status;
 }
 
-/* The same bits of all sets' keys, as the boxes are the same. */
-static void choose_bits(int n_sets, sorting *sets) {
-  int row_bits = 1;
+void fmm_words_shape(int n_sets, const int64_t *n, int *row_bits, int *dropped) {
+  *row_bits = 1;
   for (int k = 0; k < n_sets; k++)
-    if (sets[k].n > (int64_t)1 << row_bits) row_bits = 64 - __builtin_clzll((uint64_t)sets[k].n - 1);
-  for (int k = 0; k < n_sets; k++) sets[k].row_bits = row_bits, sets[k].dropped = 3 * FMM_KEY_LEVEL - (64 - row_bits) / 3 * 3;
+    if (n[k] > (int64_t)1 << *row_bits) *row_bits = 64 - __builtin_clzll((uint64_t)n[k] - 1);
+  *dropped = 3 * FMM_KEY_LEVEL - (64 - *row_bits) / 3 * 3;
+}
+
+static void choose_bits(int n_sets, sorting *sets) {
+  const int64_t n[2] = {sets[0].n, n_sets > 1 ? sets[1].n : 0};
+  int row_bits, dropped;
+  fmm_words_shape(n_sets, n, &row_bits, &dropped);
+  for (int k = 0; k < n_sets; k++) sets[k].row_bits = row_bits, sets[k].dropped = dropped;
 }
 
 /* Each word's whole key and row, in the order of words. */
@@ -267,44 +274,49 @@ static fmm_status mark_unique(sorting *s, fmm_points *p) {
 
 enum { LINE = FMM_LINE_BYTES / sizeof(double), AT_ONCE = FMM_LINE_BYTES / sizeof(uint32_t) };
 
+/* Where a point's row is found: with its key, or, once these are gone, in the points themselves. */
+typedef enum origin { IN_ITEMS, IN_WORDS, IN_POINTS } origin;
+
 /* A point's coordinates, and the row that it is. */
 typedef struct gathering { sorting s; fmm_frame f; fmm_points p; int64_t end; } gathering;
-static inline __attribute__((always_inline)) void take_row(const gathering *l, int64_t i, int in_words, double *x, double *y, double *z, uint32_t *row) {
+static inline __attribute__((always_inline)) uint64_t row_from(const gathering *l, int64_t i, origin from) { return from == IN_POINTS ? l->p.input_row[i] : row_at(&l->s, i, from == IN_WORDS); }
+
+static inline __attribute__((always_inline)) void take_row(const gathering *l, int64_t i, origin from, double *x, double *y, double *z, uint32_t *row) {
   enum { ahead = 128 }; /* rows lie anywhere in memory, one in four over two lines; farther than a core looks by itself */
-  const double *later = l->s.rows + 3 * row_at(&l->s, i + ahead < l->end ? i + ahead : i, in_words);
-  *row = (uint32_t)row_at(&l->s, i, in_words);
+  const double *later = l->s.rows + 3 * row_from(l, i + ahead < l->end ? i + ahead : i, from);
+  *row = (uint32_t)row_from(l, i, from);
   const double *r = l->s.rows + 3 * (size_t)*row;
   __builtin_prefetch(later), __builtin_prefetch(later + 2);
   *x = fmm_frame_scaled(&l->f, r[0], 0), *y = fmm_frame_scaled(&l->f, r[1], 1), *z = fmm_frame_scaled(&l->f, r[2], 2);
 }
 
 /* By lines of the planes. */
-static inline __attribute__((always_inline)) void fill_lines(const gathering *l, int64_t begin, int64_t end, int in_words) {
+static inline __attribute__((always_inline)) void fill_lines(const gathering *l, int64_t begin, int64_t end, origin from) {
   _Alignas(FMM_LINE_BYTES) double x[AT_ONCE], y[AT_ONCE], z[AT_ONCE];
   _Alignas(FMM_LINE_BYTES) uint32_t row[AT_ONCE];
   for (int64_t i = begin; i < end; i += AT_ONCE) {
-    for (int k = 0; k < AT_ONCE; k++) take_row(l, i + k, in_words, &x[k], &y[k], &z[k], &row[k]);
+    for (int k = 0; k < AT_ONCE; k++) take_row(l, i + k, from, &x[k], &y[k], &z[k], &row[k]);
     for (int k = 0; k < AT_ONCE; k += LINE) fmm_write_line(l->p.x + i + k, x + k), fmm_write_line(l->p.y + i + k, y + k), fmm_write_line(l->p.z + i + k, z + k);
-    fmm_write_line(l->p.input_row + i, row);
+    if (from != IN_POINTS) fmm_write_line(l->p.input_row + i, row);
   }
   fmm_lines_written();
 }
 
 /* The usual case, in which every row is a point. What does not change is held by itself: stores of coordinates might else be to it. */
-static inline __attribute__((always_inline)) void fill_rows(const sorting *s, const fmm_points *p, int64_t begin, int64_t end, int in_words) {
+static inline __attribute__((always_inline)) void fill_rows(const sorting *s, const fmm_points *p, int64_t begin, int64_t end, origin from) {
   const gathering l = {*s, *s->frame, *p, end};
   double *x = p->x, *y = p->y, *z = p->z;
   uint32_t *row = p->input_row;
   int64_t first = (begin + AT_ONCE - 1) / AT_ONCE * AT_ONCE, last = end / AT_ONCE * AT_ONCE;
   if (p->n < past_caches || first > last) first = last = end;
-  for (int64_t i = begin; i < first; i++) take_row(&l, i, in_words, x + i, y + i, z + i, row + i);
-  fill_lines(&l, first, last, in_words);
-  for (int64_t i = last; i < end; i++) take_row(&l, i, in_words, x + i, y + i, z + i, row + i);
+  for (int64_t i = begin; i < first; i++) take_row(&l, i, from, x + i, y + i, z + i, row + i);
+  fill_lines(&l, first, last, from);
+  for (int64_t i = last; i < end; i++) take_row(&l, i, from, x + i, y + i, z + i, row + i);
 }
 
 static void fill_piece(const sorting *s, fmm_points *p, int64_t begin, int64_t end) {
-  if (s->words) fill_rows(s, p, begin, end, 1);
-  else fill_rows(s, p, begin, end, 0);
+  if (s->words) fill_rows(s, p, begin, end, IN_WORDS);
+  else fill_rows(s, p, begin, end, IN_ITEMS);
 }
 
 /* Where rows are merged. */
@@ -317,7 +329,7 @@ static void fill_merged(const sorting *s, fmm_points *p, int64_t begin, int64_t 
 }
 
 static void fill_input_rows(const sorting *s, fmm_points *p, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; i++) p->input_row[i] = (uint32_t)s->items[i].row;
+  for (int64_t i = begin; i < end; i++) p->input_row[i] = (uint32_t)row_at(s, i, s->words != NULL);
 }
 
 static void fill_normals(const sorting *s, fmm_points *p, int64_t begin, int64_t end) {
@@ -330,20 +342,48 @@ static void fill_normals(const sorting *s, fmm_points *p, int64_t begin, int64_t
 /* One of n even parts, as the team's static loops over points cut them (team_array.h). */
 static void fill_part(const sorting *s, fmm_points *p, int64_t part, int64_t n) {
   const int64_t begin = p->n * part / n, end = p->n * (part + 1) / n;
-  if (p->first) fill_merged(s, p, begin, end), fill_input_rows(s, p, p->n_input * part / n, p->n_input * (part + 1) / n);
+  if (!p->x) fill_input_rows(s, p, begin, end);
+  else if (p->first) fill_merged(s, p, begin, end), fill_input_rows(s, p, p->n_input * part / n, p->n_input * (part + 1) / n);
   else fill_piece(s, p, begin, end);
   if (s->normals) fill_normals(s, p, begin, end);
 }
 
+/* All or none. */
+fmm_status fmm_points_allocate(fmm_points *p) {
+  fmm_status status;
+  FMM_CHECK(FMM_ALLOCATE(&p->x, p->n, "x of the points"));
+  FMM_CHECK(FMM_ALLOCATE(&p->y, p->n, "y of the points"));
+  FMM_CHECK(FMM_ALLOCATE(&p->z, p->n, "z of the points"));
+  return FMM_OK;
+done:
+  fmm_points_drop(p);
+  return status;
+}
+
+void fmm_points_drop(fmm_points *p) {
+  FMM_FREE(&p->x);
+  FMM_FREE(&p->y);
+  FMM_FREE(&p->z);
+}
+
 static fmm_status fill_planes(sorting *s, fmm_points *p) {
   FMM_FREE(&s->scratch); /* which serves again */
-  FMM_TRY(FMM_ALLOCATE(&p->x, p->n, "x of the points"));
-  FMM_TRY(FMM_ALLOCATE(&p->y, p->n, "y of the points"));
-  FMM_TRY(FMM_ALLOCATE(&p->z, p->n, "z of the points"));
+  if (!s->later) FMM_TRY(fmm_points_allocate(p));
   for (int a = 0; a < 3 && s->normals; a++) FMM_TRY(FMM_ALLOCATE(&p->normal[a], p->n, "normals"));
   FMM_TRY(FMM_ALLOCATE(&p->input_row, p->n_input, "input rows"));
 #pragma omp parallel num_threads(s->threads) if (p->n_input > FMM_PARALLEL_MINIMUM)
   fill_part(s, p, omp_get_thread_num(), omp_get_num_threads());
+  return FMM_OK;
+}
+
+fmm_status fmm_points_fill(fmm_points *p, const fmm_frame *frame, const double *rows, int threads) {
+  const sorting s = {.frame = frame, .rows = rows, .n = p->n};
+  FMM_TRY(fmm_points_allocate(p));
+#pragma omp parallel num_threads(threads) if (p->n > FMM_PARALLEL_MINIMUM)
+  {
+    const int part = omp_get_thread_num(), n = omp_get_num_threads();
+    fill_rows(&s, p, p->n * part / n, p->n * (part + 1) / n, IN_POINTS);
+  }
   return FMM_OK;
 }
 
@@ -370,6 +410,7 @@ static fmm_status sort_set(sorting *s, int words_serve_all, fmm_points *points, 
   if (!words_serve_all && !s->is_deep) FMM_TRY(sort_items_of_words(s));
   FMM_TRY(group_coincident(s));
   FMM_TRY(mark_unique(s, points));
+  s->later = s->later && s->words && !s->normals; /* else there are several rows a point, or whatever is rare */
   FMM_TRY(fill_planes(s, points));
   FMM_TRY(take_keys(s, points, keys));
   free_sorting(s); /* which serves again */
@@ -380,7 +421,7 @@ fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *key
   sorting sets[2] = {{0}};
   fmm_points made[2] = {{0}};
   for (int k = 0; k < n_sets; k++) {
-    sets[k] = (sorting){.frame = frame, .rows = input[k].rows, .normals = input[k].normals, .n = input[k].n, .most_in_cell = most_in_cell, .threads = threads};
+    sets[k] = (sorting){.frame = frame, .rows = input[k].rows, .normals = input[k].normals, .n = input[k].n, .most_in_cell = most_in_cell, .threads = threads, .later = given && given->later};
     keys[k] = (fmm_sorted_words){NULL, 0, 0};
   }
   int serve;
@@ -419,9 +460,7 @@ void fmm_rows_free(fmm_sorted_rows *sorted) {
 }
 
 void fmm_points_free(fmm_points *p) {
-  FMM_FREE(&p->x);
-  FMM_FREE(&p->y);
-  FMM_FREE(&p->z);
+  fmm_points_drop(p);
   for (int a = 0; a < 3; a++) FMM_FREE(&p->normal[a]);
   FMM_FREE(&p->input_row);
   FMM_FREE(&p->first);

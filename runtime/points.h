@@ -36,14 +36,28 @@ typedef struct fmm_sorted_words { uint64_t *word; int row_bits, dropped; } fmm_s
 /* Words below this one are those of keys below `key`, a multiple of 2^dropped. */
 static inline uint64_t fmm_word_bound(const fmm_sorted_words *keys, uint64_t key) { return key >> keys->dropped << keys->row_bits; }
 
+/* Bits of words of n[0] rows, or of two sets': as many for the highest row as it needs, and of keys as many whole levels as there is room for beside it; the same of both sets' keys, as the boxes are the same. */
+void fmm_words_shape(int n_sets, const int64_t *n, int *row_bits, int *dropped);
+
 /* Sorted words of all rows of one set, or of two, for one root scale: what a choice of the tree takes its samples from, and a tree of that root scale its points. n_sets 0: none. */
-typedef struct fmm_sorted_rows { int n_sets; double root_scale; int64_t n[2]; fmm_sorted_words set[2]; } fmm_sorted_rows;
+typedef struct fmm_sorted_rows {
+  int n_sets;
+  double root_scale;
+  int64_t n[2];
+  fmm_sorted_words set[2];
+  int later; /* nonzero: coordinates of points are not wanted yet, and left out (x NULL) where that is easy, until fmm_points_fill */
+} fmm_sorted_rows;
 fmm_status fmm_rows_sort(fmm_sorted_rows *sorted, const fmm_bounds *bounds, double root_scale, int n_sets, const fmm_input_points *input, int threads);
 void fmm_rows_free(fmm_sorted_rows *sorted);
 
 /* Sorts one set, or the two whose boxes are the same; given: NULL, or the same rows sorted for this frame, whose words are taken; keys: keys[k] has points[k].n sorted Morton keys (release .word with FMM_FREE, NULL after a failure), without their lowest bits, all or some, where no cell that the others tell has more than
  * most_in_cell points of either set, so that none is split. Where more than most_in_cell points share a finest cell, exactly coincident ones (with equal normals, where there are normals) become one point. */
 fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, fmm_sorted_rows *given, int threads);
+/* Room for coordinates that were left out, all or none, and no coordinates. */
+fmm_status fmm_points_allocate(fmm_points *points);
+void fmm_points_drop(fmm_points *points);
+/* Coordinates that were left out, from the same rows. */
+fmm_status fmm_points_fill(fmm_points *points, const fmm_frame *frame, const double *rows, int threads);
 void fmm_points_free(fmm_points *points);
 
 /* Coordinates of a scaled position to a key and back: three interleaved fields of 21 bits, x lowest. */

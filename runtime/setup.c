@@ -53,12 +53,13 @@ static fmm_status order_planes(fmm_setup *s, int outputs, int columns, int gradi
 static int is_all_on_gpu(const fmm_setup *s) { return fmm_dispatch_uses(s, FMM_DEVICE_GPU) && !fmm_dispatch_uses(s, FMM_DEVICE_CPU) && !s->tree.n_clusters; }
 
 /* On the host, where it takes part. */
-static fmm_status reserve_arrays(fmm_setup *s, const fmm_plan *plan) {
+static fmm_status reserve_arrays(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *points) {
   const fmm_pair_info *info = plan->pair->info;
   int columns = plan->options.n_columns;
   s->n_density_planes = info->components * columns;
   s->n_result_planes = info->outputs * columns * (plan->options.gradient ? 4 : 1);
   if (is_all_on_gpu(s)) return FMM_OK;
+  FMM_TRY(fmm_tree_fill(&s->tree, points->sources, points->targets, plan->threads));
   size_t expansion = s->far_field ? (size_t)s->tree.n_boxes * (size_t)columns * (size_t)s->operators->n : 0;
   int threads = plan->threads;
   FMM_TRY(fmm_team_allocate(&s->density, (size_t)s->n_density_planes, (size_t)s->tree.sources.n, threads, "sorted densities"));
@@ -218,8 +219,8 @@ static fmm_status take_operators(fmm_setup *s, const fmm_plan *plan, int order) 
 }
 
 /* The GPU's part. When it does not fit or the device fails, `auto` takes the CPU; a named schedule is an error. */
-static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan) {
-  fmm_status status = fmm_setup_gpu_create(s, plan);
+static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan, fmm_point_rows *points) {
+  fmm_status status = fmm_setup_gpu_create(s, plan, points);
   if (status == FMM_OK || plan->options.schedule != FMM_SCHEDULE_AUTO || (status != FMM_ERR_MEMORY && status != FMM_ERR_DEVICE)) return status;
   snprintf(s->no_gpu, sizeof s->no_gpu, "%s", fmm_last_error());
   fmm_cost_table_forbid(&s->costs, FMM_DEVICE_GPU, status == FMM_ERR_MEMORY ? "the GPU's memory, or the cap on it, is not enough" : "the GPU failed when the plan was made");
@@ -227,9 +228,9 @@ static fmm_status use_gpu(fmm_setup *s, const fmm_plan *plan) {
   const int had_arrays = !is_all_on_gpu(s);
   fmm_dispatch_split(s);
   release_state(s);
-  if (!had_arrays) FMM_TRY(reserve_arrays(s, plan));
+  if (!had_arrays) FMM_TRY(reserve_arrays(s, plan, points));
   FMM_TRY(fill_state(s, plan));
-  return fmm_setup_gpu_create(s, plan);
+  return fmm_setup_gpu_create(s, plan, points);
 }
 
 const char *const fmm_setup_part_names[FMM_N_SETUP_PARTS] = {"order", "choice", "tree", "lists", "operators", "prices", "memory", "rest"};
@@ -245,6 +246,7 @@ static fmm_status plant(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows
   fmm_tree_options choice;
   FMM_TRY(fmm_choose_tree(plan, order, &s->precisions, p, sorted, &choice, &s->kept_choice));
   end_part(s, FMM_PART_CHOICE, t);
+  fmm_plan_points_sorted(plan, p, choice.root_scale, sorted);
   FMM_TRY(fmm_tree_build_within(&s->tree, &p->bounds, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, sorted, &choice, plan->threads));
   end_part(s, FMM_PART_TREE, t);
   return FMM_OK;
@@ -284,19 +286,20 @@ static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const fm
   return grow(s, plan, p, *order, t);
 }
 
-static fmm_status build(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *points) {
+static fmm_status build(fmm_setup *s, const fmm_plan *plan, fmm_point_rows *points) {
   int order;
   double t = fmm_now_s();
+  fmm_plan_points_expect(plan, points);
   FMM_TRY(grow_at_its_order(s, plan, points, &order, &t));
   FMM_TRY(scale_units(s, plan));
   if (s->far_field) FMM_TRY(take_operators(s, plan, order));
   end_part(s, FMM_PART_OPERATORS, &t);
   FMM_TRY(price(s, plan, order));
   end_part(s, FMM_PART_PRICES, &t);
-  FMM_TRY(reserve_arrays(s, plan));
+  FMM_TRY(reserve_arrays(s, plan, points));
   FMM_TRY(fill_state(s, plan));
   end_part(s, FMM_PART_MEMORY, &t);
-  FMM_TRY(use_gpu(s, plan));
+  FMM_TRY(use_gpu(s, plan, points));
   FMM_TRY(fmm_nested_create(s, plan));
   s->foretold_s = s->makespan.seconds;
   price_for_threads(s, plan);
@@ -315,7 +318,7 @@ static fmm_status check_schedule(const fmm_plan *plan) {
 
 enum { HOLD_MINIMUM = 1 << 16, USED = 32 /* bytes a point at least, by tree, lists and what makes them */ };
 
-fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, const fmm_point_rows *points) {
+fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, fmm_point_rows *points) {
   fmm_setup *s = NULL;
   FMM_TRY(check_schedule(plan));
   FMM_TRY(FMM_ALLOCATE_ZERO(&s, 1, "the plan's set-up"));

@@ -37,6 +37,21 @@ fmm_status fmm_tree_build(fmm_tree *tree, int64_t n_sources, const double *sourc
   return fmm_tree_build_within(tree, &bounds, n_sources, sources, normals, n_targets, targets, NULL, options, threads);
 }
 
+fmm_status fmm_tree_fill(fmm_tree *t, const double *sources, const double *targets, int threads) {
+  fmm_frame frame = {.scale = t->scale};
+  for (int a = 0; a < 3; a++) frame.shift[a] = t->shift[a];
+  if (!t->sources.x) FMM_TRY(fmm_points_fill(&t->sources, &frame, sources, threads));
+  if (t->same_points) return t->targets = t->sources, FMM_OK;
+  return t->targets.x ? FMM_OK : fmm_points_fill(&t->targets, &frame, targets, threads);
+}
+
+/* Of what was left out what others look at all the same. */
+static fmm_status look_at_rows(fmm_tree *t, const sets *s, int threads) {
+  if (t->n_leaves == 1) return fmm_tree_fill(t, s->sources, s->targets, threads);
+  if (!t->sources.x) t->filling = fmm_filling_of_rows(t, s->sources);
+  return FMM_OK;
+}
+
 fmm_status fmm_tree_build_within(fmm_tree *tree, const fmm_bounds *bounds, int64_t n_sources, const double *sources, const double *normals, int64_t n_targets,
                                  const double *targets, fmm_sorted_rows *sorted, const fmm_tree_options *options, int threads) {
   FMM_TRY(check_options(options, n_sources, n_targets, threads));
@@ -46,6 +61,7 @@ fmm_status fmm_tree_build_within(fmm_tree *tree, const fmm_bounds *bounds, int64
   fmm_sorted_words keys[2] = {{NULL, 0, 0}, {NULL, 0, 0}};
   fmm_status status = sort_sets(&made, &s, keys, threads);
   if (status == FMM_OK) status = fmm_tree_refine(&made, &keys[0], &keys[!made.same_points], most, threads);
+  if (status == FMM_OK) status = look_at_rows(&made, &s, threads);
   FMM_FREE(&keys[0].word);
   FMM_FREE(&keys[1].word);
   if (status == FMM_OK) *tree = made;

@@ -34,7 +34,7 @@ static void deliver(const fmm_setup *s, int64_t n, const double *values, double 
 fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities, int64_t n_rows, const int64_t *rows, double *potential, double *gradient) {
   FMM_OWN_ARITHMETIC();
   FMM_TRY(fmm_call_check_plan(plan, "fmm_plan_direct"));
-  const fmm_setup *s = plan->setup;
+  fmm_setup *s = plan->setup;
   const fmm_tree *t = &s->tree;
   if (n_rows < 0 || (!rows && n_rows > t->targets.n_input))
     return FMM_FAIL(FMM_ERR_ARGUMENT, "n_rows is %lld; the plan has %lld targets", (long long)n_rows, (long long)t->targets.n_input);
@@ -45,6 +45,7 @@ fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities, int64_
   FMM_TRY(fmm_call_check_arrays(plan, n_rows, densities, potential, gradient));
   FMM_TRY(fmm_call_check_spaces(plan, n_rows, densities, potential, gradient, FMM_MEMORY_HOST, FMM_MEMORY_HOST));
   FMM_TRY(fmm_call_check_densities(plan, densities));
+  FMM_TRY(fmm_setup_host_points(s));
   double *planes = NULL, *targets = NULL, *values = NULL;
   fmm_status status;
   fmm_direct_case what = {.pair = plan->pair, .params = s->params, .n_columns = s->state.n_columns, .gradient = s->state.gradient, .n_sources = t->sources.n,

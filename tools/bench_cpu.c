@@ -9,6 +9,7 @@
  *               rate of U over the mean of those two, which a machine whose speed changes within seconds hardly moves.
  *   moves=K     at the end, in a line of its own for each team: moves the case's points K times by up to a thousandth of the unit and gives them to the plan by fmm_plan_move_points, as
  *               a simulation in steps does, then K times more by fmm_plan_set_points
+ *   brought=0   points are sorted by the host and sent to a GPU after tree and lists, as few points are (runtime/gpu_rows.h)
  *   write=FILE  puts the case there, for programs to compare with; read=FILE takes it from there, direct sums included (bench_cpu_case.h)
  *   serve=1     after the warm-up prints the line and then executes once for every line of standard input, printing its seconds: two programs
  *               are raced by asking them in turns. */
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/gpu_rows.h"
 #include "tools/bench_cpu_report.h"
 #include "tools/bench_options.h"
 #include "tools/blas_threads.h"
@@ -91,6 +93,7 @@ static fmm_status read_bench(bench *b, int argc, char **argv) {
   b->runs = (int)fmin(number_of(argc, argv, "runs", 5), FMM_BENCH_MOST_RUNS);
   b->serve = number_of(argc, argv, "serve", 0) != 0;
   b->rates = (int)number_of(argc, argv, "rates", 0);
+  if (number_of(argc, argv, "brought", 1) == 0) fmm_gpu_rows_allow(0);
   b->moves = (int)fmin(number_of(argc, argv, "moves", 0), FMM_BENCH_MOST_RUNS);
   FMM_TRY(fmm_pair_info_find(b->options.kernel, &b->what.pair));
   const char *file = b->what.read ? b->what.read : b->what.write;

@@ -106,6 +106,7 @@ static inline int64_t fmm_cuda_piece_begin(int64_t n, int piece, int pieces) { r
 
 enum { FMM_CUDA_MOST_SHELLS = 3 /* components of equivalent densities */ };
 struct fmm_gpu_plan {
+  size_t least_stage; /* as in the request */
   /* shape */
   int device, sms, threads;
   int overlaps;                      /* U beside the far chain (gpu_execute.cu): then all phases take the same part of fast memory as shared memory */
@@ -130,8 +131,10 @@ struct fmm_gpu_plan {
   fmm_precision precision[FMM_N_PHASES];
 
   /* memory */
-  void *first, *arena;               /* on the device: what is known before the host's tables are made, and the rest */
-  size_t available, first_bytes, arena_bytes, host_bytes, spectrum_bytes; /* available: for both together */
+  void *first, *arena;               /* on the device: what is known before the host's tables are made, but operators, and the rest */
+  fmm_gpu_operators kept;            /* on the device */
+  int operators_there;               /* nonzero: an earlier plan's, which need not be sent */
+  size_t available, first_bytes, arena_bytes, host_bytes, spectrum_bytes; /* available: for all three together */
   char *stage;                       /* page-locked: densities, results, the report and what has arrived, one after the other */
   size_t stage_bytes;                /* before the report */
   fmm_gpu_stage locked;              /* the memory that it is */
@@ -443,7 +446,7 @@ typedef struct fmm_cuda_tables {
   fmm_cuda_run run[FMM_LATTICE_MOST_RUNS];
 } fmm_cuda_tables;
 /* What the jobs of a plan's making work on (runtime/jobs.h); it outlives them. */
-typedef struct fmm_cuda_setup { fmm_gpu_plan *plan; fmm_cuda_tables *tables; const fmm_state *state; fmm_gpu_stage *earlier; /* as in the request */ } fmm_cuda_setup;
+typedef struct fmm_cuda_setup { fmm_gpu_plan *plan; fmm_cuda_tables *tables; const fmm_state *state; fmm_gpu_stage *earlier; struct fmm_gpu_rows *rows; /* as in the request */ } fmm_cuda_setup;
 enum { FMM_CUDA_TABLES_JOBS = 6, FMM_CUDA_UPLOAD_JOBS = 7 };
 /* Those that fill the tables, the plan's host parts (sums, batches, counts) and nothing on the device. */
 void fmm_cuda_tables_jobs(fmm_cuda_setup *setup, fmm_job jobs[FMM_CUDA_TABLES_JOBS]);

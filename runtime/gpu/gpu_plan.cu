@@ -3,7 +3,7 @@
  * (runtime/gpu/gpu_tables.cu, gpu_upload.cu). V's transforms are held in as few slabs as fit. */
 #include <stdlib.h>
 
-#include "runtime/gpu/gpu_cuda.h"
+#include "runtime/gpu/gpu_rows_cuda.h"
 extern "C" {
 #include "runtime/trace.h"
 }
@@ -120,10 +120,16 @@ void layout_v(fmm_gpu_plan *p, arena *a, int slab) {
   if (slab < p->order) take(a, &p->d_v_partial, p->v_rows * 8 * p->columns * p->n);
 }
 
-/* What is known before the tables are made. */
+/* What is known before the tables are made: points, */
 size_t layout_first(fmm_gpu_plan *p, char *base) {
   arena a = {base, 0};
   layout_points(p, &a);
+  return a.used;
+}
+
+/* and operators. */
+size_t layout_kept(fmm_gpu_plan *p, char *base) {
+  arena a = {base, 0};
   if (fmm_cuda_may_take_moments(p)) take(&a, &p->d_moment_place, fmm_cuda_up_moments_places(p->order, fmm_cuda_up_in_single(p)));
   if (fmm_cuda_may_take_harmonics(p)) take(&a, &p->d_harmonic_slot, FMM_MIRRORS * fmm_cuda_down_moments_rows(p->order));
   for (int l = fmm_cuda_first_set(p); fmm_cuda_has_far(p) && l < p->n_operator_levels; l++) layout_operators(p, &a, l);
@@ -181,7 +187,7 @@ void shape(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const fmm_state *s = q->state;
   const fmm_operators *o = s->operators;
   p->device = q->device, p->threads = q->threads > 0 ? q->threads : 1, p->phases = q->phases, p->caller = (cudaStream_t)q->stream;
-  p->most_entries = q->most_entries;
+  p->most_entries = q->most_entries, p->least_stage = q->least_stage;
   p->densities_from_host = q->densities_space == FMM_MEMORY_HOST, p->results_to_host = q->results_space == FMM_MEMORY_HOST;
   p->info = s->pair->info;
   p->columns = s->n_columns, p->gradient = s->gradient != 0;
@@ -254,15 +260,38 @@ fmm_status too_large(size_t bytes, size_t available) {
                   (double)bytes / 1e6, (double)available / 1e6);
 }
 
+/* Those of an earlier plan, if they are what this one's would be. */
+void take_operators(fmm_gpu_plan *p, const fmm_gpu_request *q) {
+  const fmm_gpu_plan *c = p;
+  const int far = fmm_cuda_has_far(p), form[] = {p->order, p->block, (int)(p->phases & (1u << FMM_PHASE_UP | 1u << FMM_PHASE_DOWN)), p->v_rows > 0, p->gradient, p->n_operator_levels,
+                                                 far && fmm_cuda_may_take_moments(c) ? 1 + fmm_cuda_up_in_single(c) : 0, far && fmm_cuda_may_take_harmonics(c)};
+  fmm_gpu_operators *before = q->operators;
+  static_assert(sizeof form == sizeof p->kept.form, "as many");
+  p->kept.device = p->device, p->kept.of = q->state->operators, p->kept.bytes = layout_kept(p, NULL);
+  memcpy(p->kept.form, form, sizeof form);
+  if (!before || !before->memory) return;
+  p->operators_there = before->of == p->kept.of && before->device == p->kept.device && before->bytes == p->kept.bytes && !memcmp(before->form, form, sizeof form);
+  if (!p->operators_there) return fmm_gpu_operators_free(before);
+  p->kept.memory = before->memory, before->memory = NULL;
+}
+
 fmm_status reserve_first(fmm_gpu_plan *p, const fmm_gpu_request *q) {
-  size_t total = 0, bytes = layout_first(p, NULL);
+  size_t total = 0;
+  take_operators(p, q);
+  const size_t bytes = layout_first(p, NULL) + p->kept.bytes;
   CUDA_TRY(cudaMemGetInfo(&p->available, &total));
+  if (p->operators_there) p->available += p->kept.bytes;
   const size_t others = total / 32 < OTHERS ? total / 32 : OTHERS;
+  if (fmm_cuda_rows_bytes(q->rows) && bytes > p->available) return too_large(bytes, p->available); /* beside them */
+  p->available += fmm_cuda_rows_bytes(q->rows); /* given back before the rest is reserved */
   p->available -= p->available < others ? p->available : others;
   if (q->memory_cap && q->memory_cap < p->available) p->available = q->memory_cap;
   if (bytes > p->available) return too_large(bytes, p->available);
-  CUDA_TRY(cudaMalloc(&p->first, bytes));
-  p->first_bytes = layout_first(p, (char *)p->first);
+  p->first_bytes = layout_first(p, NULL);
+  CUDA_TRY(cudaMalloc(&p->first, p->first_bytes));
+  layout_first(p, (char *)p->first);
+  if (!p->operators_there && p->kept.bytes) CUDA_TRY(cudaMalloc(&p->kept.memory, p->kept.bytes));
+  layout_kept(p, (char *)p->kept.memory);
   return FMM_OK;
 }
 
@@ -273,7 +302,7 @@ fmm_status fall_back(void *context) {
 
 fmm_status reserve(fmm_cuda_setup *setup) {
   fmm_gpu_plan *p = setup->plan;
-  size_t available = p->available - p->first_bytes;
+  size_t available = p->available - p->first_bytes - p->kept.bytes;
   fmm_cuda_sums *u = &p->sums[FMM_SUM_U];
   fmm_job again = {"U's table, one way", fall_back, setup, 0, 0};
   if (u->both && layout(p, NULL, 1) + fmm_cuda_wide_bytes(p) > available) FMM_TRY(fmm_jobs_run(&again, 1, p->threads));
@@ -281,7 +310,7 @@ fmm_status reserve(fmm_cuda_setup *setup) {
   int slabs = 1, slab = p->order;
   while (layout(p, NULL, slab) > available && slab > 1) slab = (p->order + slabs) / (slabs + 1), slabs++;
   size_t bytes = layout(p, NULL, slab);
-  if (bytes > available) return too_large(p->first_bytes + bytes, p->available);
+  if (bytes > available) return too_large(p->first_bytes + p->kept.bytes + bytes, p->available);
   CUDA_TRY(cudaMalloc(&p->arena, bytes));
   p->arena_bytes = layout(p, (char *)p->arena, slab);
   return FMM_OK;
@@ -346,12 +375,13 @@ fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_re
   shape(p, request);
   if (!fmm_cuda_pair_find(p->info)) return FMM_FAIL(FMM_ERR_DEVICE, "kernel %s has no GPU code", p->info->name);
   fmm_cuda_on_device on(p->device);
-  fmm_cuda_setup setup = {p, tables, request->state, request->stage};
+  fmm_cuda_setup setup = {p, tables, request->state, request->stage, request->rows};
   FMM_TRY(check_parity(p));
   FMM_TRY(make_streams(p, request->sms));
   FMM_TRY(reserve_first(p, request));
   add_part(p, "streams, the first arena", 0);
   FMM_TRY(run_jobs(p, &setup));
+  fmm_gpu_rows_give_up(request->rows);
   double begin = fmm_now_s() - p->began_s;
   FMM_TRY(reserve(&setup));
   add_part(p, "the other arena", begin);
@@ -384,8 +414,8 @@ extern "C" void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *lea
   if (FMM_ALLOCATE_ZERO(&p, 1, "GPU plan") == FMM_OK) {
     shape(p, request);
     if (cudaDeviceGetAttribute(&p->sms, cudaDevAttrMultiProcessorCount, request->device) != cudaSuccess) p->sms = 0; /* then leaves are many */
-    fmm_cuda_setup setup = {p, &tables, request->state, NULL};
-    const size_t first = layout_first(p, NULL);
+    fmm_cuda_setup setup = {p, &tables, request->state, NULL, NULL};
+    const size_t first = layout_first(p, NULL) + layout_kept(p, NULL);
     fmm_cuda_tables_jobs(&setup, job);
     if (fmm_jobs_run(job, FMM_CUDA_TABLES_JOBS, p->threads) == FMM_OK) {
       *best_bytes = first + layout(p, NULL, p->order);
@@ -421,6 +451,7 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
     }
     fmm_gpu_stage_free(&p->locked);
     if (p->first) cudaFree(p->first);
+    fmm_gpu_operators_free(&p->kept);
     if (p->arena) cudaFree(p->arena);
     if (p->wide) cudaFree(p->wide);
     cudaGetLastError();
@@ -429,7 +460,24 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
   FMM_FREE(plan);
 }
 
-extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->first_bytes + plan->arena_bytes + plan->wide_bytes; }
+extern "C" void fmm_gpu_plan_give_operators(fmm_gpu_plan *p, fmm_gpu_operators *operators) {
+  fmm_cuda_on_device on(p->device);
+  for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
+    if (p->stream[i]) cudaStreamSynchronize(p->stream[i]);
+  *operators = p->kept;
+  p->kept.memory = NULL;
+  cudaGetLastError();
+}
+
+extern "C" void fmm_gpu_operators_free(fmm_gpu_operators *operators) {
+  if (!operators->memory) return;
+  fmm_cuda_on_device on(operators->device);
+  cudaFree(operators->memory);
+  operators->memory = NULL;
+  cudaGetLastError();
+}
+
+extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->first_bytes + plan->kept.bytes + plan->arena_bytes + plan->wide_bytes; }
 extern "C" size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return plan->host_bytes; }
 extern "C" int fmm_gpu_plan_parts(const fmm_gpu_plan *plan, const fmm_gpu_part **parts) {
   *parts = plan->part;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "runtime/gpu/gpu_cuda.h"
+#include "runtime/idle.h"
 #include "runtime/past_caches.h"
 
 namespace {
@@ -26,17 +27,8 @@ struct crowd {
 
 /* Between two looks at what another thread or the device is to write. */
 void rest(int64_t looks) {
-#if defined(__SSE2__)
-  _mm_pause();
-#endif
+  FMM_PAUSE();
   if (looks % PAUSES == 0) sched_yield(); /* there may be more threads than cores */
-}
-
-/* Past the caches: the bus reads from memory sooner than from what another core has written and still holds. to: a multiple of 16, best a line's begin. */
-void copy_past_caches(char *to, const char *from, size_t bytes) {
-  for (; bytes >= LINE; to += LINE, from += LINE, bytes -= LINE) fmm_write_line(to, from);
-  fmm_lines_written();
-  memcpy(to, from, bytes);
 }
 
 /* Nonzero while there was one. */
@@ -45,7 +37,7 @@ int copy_next(crowd *c) {
   const int part = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED);
   if (part >= c->n_parts) return 0;
   const size_t at = (size_t)part * c->part, left = c->bytes - at;
-  copy_past_caches(c->stage + at, c->from + at, left < c->part ? left : c->part);
+  fmm_copy_past_caches(c->stage + at, c->from + at, left < c->part ? left : c->part);
   __atomic_store_n(&c->copied[part], 1, __ATOMIC_RELEASE);
   return 1;
 }
@@ -83,7 +75,7 @@ fmm_status send_chunks(crowd *c, fmm_gpu_plan *p, cudaStream_t stream) {
 /* Through the caches, or past them: stores then read no lines that they overwrite. */
 void copy_values(double *to, const double *from, int64_t values, int past) {
   for (; past && values > 0 && (uintptr_t)to % 16; values--) *to++ = *from++;
-  if (past) copy_past_caches((char *)to, (const char *)from, (size_t)values * sizeof(double));
+  if (past) fmm_copy_past_caches((char *)to, (const char *)from, (size_t)values * sizeof(double));
   else memcpy(to, from, (size_t)values * sizeof(double));
 }
 

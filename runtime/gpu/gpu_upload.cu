@@ -4,6 +4,7 @@
  * touches and one call locks: the driver's own allocation of locked memory takes six times as long, and whoever else calls the driver waits for it. Calls of the driver wait for
  * one another and for what locks memory, so that few large copies are made instead of many small ones. */
 #include "runtime/gpu/gpu_cuda.h"
+#include "runtime/gpu/gpu_rows_cuda.h"
 #include "runtime/gpu/team_loop_cuda.h"
 
 namespace {
@@ -65,18 +66,25 @@ fmm_status end_sending(sending *s, fmm_status status) {
   return status;
 }
 
-fmm_status send_points(const fmm_gpu_plan *p, const fmm_tree *tree, sending *to) {
-  const fmm_points *s = &tree->sources, *t = &tree->targets;
-  const double *source[3] = {s->x, s->y, s->z}, *target[3] = {t->x, t->y, t->z}, *normal[3] = {s->normal[0], s->normal[1], s->normal[2]};
-  FMM_TRY(send_set(to, source, p->d_source, p->n_sources));
+/* A set of points: rows in sorted order, then coordinates, which the device takes from `rows` if these are there already (else NULL). */
+fmm_status send_set_of_points(sending *to, const fmm_gpu_rows *rows, int set, const fmm_tree *tree, double *const d_at[3], uint32_t *d_row, int64_t *d_first) {
+  const fmm_points *p = set ? &tree->targets : &tree->sources;
+  const double *at[3] = {p->x, p->y, p->z};
+  FMM_TRY(send(to, d_row, p->input_row, p->n_input));
+  if (p->first) FMM_TRY(send(to, d_first, p->first, p->n + 1));
+  if (!rows) return send_set(to, at, d_at, p->n);
+  CUDA_TRY(fmm_cuda_rows_gather(rows, set, tree, p->n, d_row, p->first ? d_first : NULL, d_at, to->stream));
+  return FMM_OK;
+}
+
+fmm_status send_points(const fmm_gpu_plan *p, const fmm_tree *tree, fmm_gpu_rows *brought, sending *to) {
+  const fmm_points *s = &tree->sources;
+  const double *normal[3] = {s->normal[0], s->normal[1], s->normal[2]};
+  const fmm_gpu_rows *rows = fmm_gpu_rows_serve(brought) ? brought : NULL;
+  if (rows) CUDA_TRY(fmm_cuda_rows_await(rows, to->stream));
+  FMM_TRY(send_set_of_points(to, rows, 0, tree, p->d_source, p->d_source_row, p->d_source_first));
   if (p->info->takes_normals) FMM_TRY(send_set(to, normal, p->d_normal, p->n_sources));
-  FMM_TRY(send(to, p->d_source_row, s->input_row, p->n_input_sources));
-  if (s->first) FMM_TRY(send(to, p->d_source_first, s->first, p->n_sources + 1));
-  if (!tree->same_points) {
-    FMM_TRY(send_set(to, target, p->d_target, p->n_targets));
-    FMM_TRY(send(to, p->d_target_row, t->input_row, p->n_input_targets));
-    if (t->first) FMM_TRY(send(to, p->d_target_first, t->first, p->n_targets + 1));
-  }
+  if (!tree->same_points) FMM_TRY(send_set_of_points(to, rows, 1, tree, p->d_target, p->d_target_row, p->d_target_first));
   CUDA_TRY(fmm_cuda_invert_rows(p, p->d_target_row, p->merged_targets ? p->d_target_first : NULL, to->stream));
   CUDA_TRY(fmm_cuda_find_tiny(p, to->stream));
   return FMM_OK;
@@ -86,7 +94,7 @@ fmm_status points_job(void *context) {
   const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
   fmm_cuda_on_device on(j->plan->device);
   sending s = {j->plan->stream[FMM_CUDA_IN], 0, {}, NULL, 0};
-  return end_sending(&s, send_points(j->plan, j->state->tree, &s));
+  return end_sending(&s, send_points(j->plan, j->state->tree, j->rows, &s));
 }
 
 /* An earlier plan's, unless it is too small, or more than twice as large as it has to be: then it makes room for another. */
@@ -122,13 +130,25 @@ fmm_status make_stage(int device, size_t bytes, fmm_gpu_stage *stage) {
   return FMM_OK;
 }
 
+struct making { fmm_gpu_stage *stage; int device; size_t bytes; };
+
+fmm_status make_job(void *context) {
+  const making *m = (const making *)context;
+  fmm_cuda_on_device on(m->device);
+  const fmm_status status = make_stage(m->device, m->bytes, m->stage);
+  if (status != FMM_OK) fmm_gpu_stage_free(m->stage);
+  return status;
+}
+
+size_t padded(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
+
 fmm_status stage_job(void *context) {
   const fmm_cuda_setup *setup = (const fmm_cuda_setup *)context;
   fmm_gpu_plan *p = setup->plan;
   const size_t in = p->densities_from_host ? (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double) : 0;
   const size_t out = p->results_to_host ? (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double) : 0;
-  const size_t out_begin = (in + LINE - 1) / LINE * LINE, report_begin = out_begin + (out + LINE - 1) / LINE * LINE, arrived_begin = report_begin + FMM_CUDA_N_REPORT * sizeof *p->report,
-               bytes = arrived_begin + FMM_CUDA_PIECES_OUT * sizeof *p->arrived;
+  const size_t out_begin = padded(in), report_begin = out_begin + padded(out), arrived_begin = report_begin + FMM_CUDA_N_REPORT * sizeof *p->report;
+  const size_t needed = fmm_gpu_stage_size(in, out), bytes = needed < p->least_stage ? p->least_stage : needed;
   fmm_cuda_on_device on(p->device);
   if (!take_earlier(setup->earlier, p->device, bytes, &p->locked)) FMM_TRY(make_stage(p->device, bytes, &p->locked));
   p->stage = p->locked.memory;
@@ -137,7 +157,7 @@ fmm_status stage_job(void *context) {
   p->report = (unsigned long long *)(p->stage + report_begin);
   p->arrived = (unsigned *)(p->stage + arrived_begin);
   p->stage_bytes = report_begin;
-  p->host_bytes = in + out + p->locked.bytes - bytes;
+  p->host_bytes = in + out + p->locked.bytes - needed;
   return FMM_OK;
 }
 
@@ -271,7 +291,7 @@ fmm_status send_matrices(const fmm_cuda_setup *setup, int quarter) {
   const int first = quarter * OF_JOB, end = first + OF_JOB, at_once = TOGETHER / (8 * size) < 1 ? 1 : TOGETHER / (8 * size) > OF_JOB ? OF_JOB : (int)(TOGETHER / (8 * size));
   double *dense = NULL;
   fmm_status status = FMM_OK;
-  if (!fmm_cuda_has_far(p)) return FMM_OK;
+  if (!fmm_cuda_has_far(p) || p->operators_there) return FMM_OK;
   fmm_cuda_on_device on(p->device);
   FMM_CHECK(FMM_ALLOCATE(&dense, n * n + at_once * size, "dense operators"));
   for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++)
@@ -312,7 +332,7 @@ fmm_status transforms_job(void *context) {
   const int at_once = most < 1 ? 1 : most < p->order ? (int)most : p->order;
   double *full = NULL;
   fmm_status status = FMM_OK;
-  if (p->v_rows == 0) return FMM_OK;
+  if (p->v_rows == 0 || p->operators_there) return FMM_OK;
   fmm_cuda_on_device on(p->device);
   FMM_CHECK(FMM_ALLOCATE(&full, 2 * plane * at_once, "M2L transforms for the GPU"));
   for (int l = fmm_cuda_first_set(p); l < p->n_operator_levels; l++)
@@ -397,6 +417,34 @@ fmm_status fmm_cuda_upload_tables(fmm_cuda_setup *setup) {
   fmm_job job = {"the tables' upload", tables_job, setup, 0, 0};
   return fmm_jobs_run(&job, 1, setup->plan->threads);
 }
+
+/* By locking, as on the way there. */
+static fmm_status fetch_plane(const double *d_from, double *to, size_t bytes, cudaStream_t stream) {
+  int locked = 0;
+  CUDA_TRY(lock(to, bytes, &locked));
+  fmm_status status = CUDA_CHECKED(cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost, stream));
+  const fmm_status waited = CUDA_CHECKED(cudaStreamSynchronize(stream));
+  if (locked && cudaHostUnregister(to) != cudaSuccess) cudaGetLastError();
+  return status == FMM_OK ? waited : status;
+}
+
+extern "C" fmm_status fmm_gpu_plan_points(fmm_gpu_plan *p, int set, double *const at[3]) {
+  fmm_cuda_on_device on(p->device);
+  const size_t bytes = (size_t)(set ? p->n_targets : p->n_sources) * sizeof(double);
+  for (int k = 0; bytes && k < 3; k++) FMM_TRY(fetch_plane(set ? p->d_target[k] : p->d_source[k], at[k], bytes, p->stream[FMM_CUDA_OUT]));
+  return FMM_OK;
+}
+
+extern "C" size_t fmm_gpu_stage_size(size_t densities_bytes, size_t results_bytes) {
+  return padded(densities_bytes) + padded(results_bytes) + FMM_CUDA_N_REPORT * sizeof(unsigned long long) + FMM_CUDA_PIECES_OUT * sizeof(unsigned);
+}
+
+extern "C" fmm_status fmm_gpu_stage_make(fmm_gpu_stage *stage, int device, int threads, size_t bytes) {
+  making m = {stage, device, bytes};
+  return fmm_job_run_alone(make_job, &m, threads);
+}
+
+extern "C" void fmm_gpu_plan_lend_stage(fmm_gpu_plan *p, char **memory, size_t *bytes) { *memory = p->locked.memory, *bytes = p->locked.bytes; }
 
 extern "C" void fmm_gpu_plan_give_stage(fmm_gpu_plan *p, fmm_gpu_stage *stage) {
   fmm_cuda_on_device on(p->device);

@@ -100,13 +100,57 @@ static void check_failures(int kind) {
   free(rows), free(targets);
 }
 
+/* Coordinates that are left out come to be the same, and what is told without them is. */
+static void check_later(const points *p, int leaf, int left_out) {
+  const fmm_input_points input[2] = {{p->n, p->sources, NULL}, {p->m, p->targets, NULL}};
+  const fmm_tree_options options = {leaf, 1.3};
+  fmm_sorted_rows sorted;
+  fmm_bounds bounds;
+  fmm_tree one, more;
+  assert_ok(fmm_tree_build(&one, p->n, p->sources, p->normals, p->m, p->targets, &options, 2));
+  assert_ok(fmm_bounds_of(&bounds, p->n, p->sources, p->m, p->targets, 2));
+  assert_ok(fmm_rows_sort(&sorted, &bounds, 1.3, p->targets ? 2 : 1, input, 3));
+  sorted.later = 1;
+  assert_ok(fmm_tree_build_within(&more, &bounds, p->n, p->sources, p->normals, p->m, p->targets, &sorted, &options, 3));
+  assert_int_equal(!more.sources.x && !more.targets.z, left_out);
+  const fmm_filling before = fmm_filling_of_sources(&more), right = fmm_filling_of_sources(&one);
+  assert_memory_equal(&before, &right, sizeof right);
+  for (int i = 1; left_out && i <= (p->targets ? 6 : 3); i++) { /* what cannot be filled stays as it was */
+    const size_t held = fmm_memory_now();
+    const int of_targets = i > 3;
+    fmm_memory_fail_at(i);
+    assert_int_equal(fmm_tree_fill(&more, p->sources, p->targets, 2), FMM_ERR_MEMORY);
+    fmm_memory_fail_at(0);
+    assert_true(!more.targets.x && !more.targets.y && !more.targets.z && !more.sources.z == !of_targets);
+    if (of_targets) fmm_points_drop(&more.sources);
+    assert_int_equal(fmm_memory_now(), held);
+  }
+  assert_ok(fmm_tree_fill(&more, p->sources, p->targets, 2));
+  check_same_trees(&one, &more);
+  fmm_rows_free(&sorted), fmm_tree_free(&one), fmm_tree_free(&more);
+}
+
+static void coordinates_can_be_left_for_later(void **state) {
+  double *even = rows_of(N, 1, EVEN), *mixed = rows_of(N, 2, MIXED), *grouped = rows_of(M, 4, GROUPED), *many = rows_of(MANY, 5, EVEN);
+  const size_t before = fmm_memory_now();
+  check_later(&(points){.n = N, .sources = even}, LEAF, 1);
+  check_later(&(points){.n = MANY, .sources = many}, LEAF, 1); /* written past the caches */
+  check_later(&(points){M, N, grouped, even, NULL}, LEAF, 1);
+  check_later(&(points){N, M, even, grouped, NULL}, LEAF, 1);
+  check_later(&(points){.n = N, .sources = even}, N, 0);        /* one leaf, whose points are looked at */
+  check_later(&(points){.n = N, .sources = mixed}, LEAF, 0);    /* merged */
+  check_later(&(points){N, 0, even, NULL, mixed}, LEAF, 0);     /* with normals */
+  assert_int_equal(fmm_memory_now(), before);
+  free(even), free(mixed), free(grouped), free(many);
+}
+
 static void memory_that_fails_with_rows_sorted_before_leaks_nothing(void **state) {
   check_failures(MIXED);
   check_failures(GROUPED);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_sorted_before_make_the_same_tree), cmocka_unit_test(so_many_rows_that_words_are_full_make_the_same_tree),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_sorted_before_make_the_same_tree), cmocka_unit_test(so_many_rows_that_words_are_full_make_the_same_tree), cmocka_unit_test(coordinates_can_be_left_for_later),
                                      cmocka_unit_test(memory_that_fails_with_rows_sorted_before_leaks_nothing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
