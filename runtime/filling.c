@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "points.h"
+#include "team_loop.h"
 
 enum { MOST_KEYS = 1 << 13, LEAST = 16, MOST = 128 };
 
@@ -32,8 +33,8 @@ static fmm_filling filling_of(const sums *s, double weight) {
 /* First level on which two keys that differ are in different cells. */
 static int parting_level(uint64_t a, uint64_t b) { return FMM_KEY_LEVEL - (63 - __builtin_clzll(a ^ b)) / 3; }
 
-/* Where sorted keys come from: an array, or a tree's sources, whose coordinates are there or those of rows. */
-typedef struct origin { const uint64_t *keys; const fmm_tree *tree; const double *rows; } origin;
+/* Where sorted keys come from: an array, of all or of those that are taken, or a tree's sources, whose coordinates are there or those of rows. */
+typedef struct origin { const uint64_t *keys, *taken; const fmm_tree *tree; const double *rows; } origin;
 
 static uint64_t key_at(const origin *o, int64_t i) {
   if (o->keys) return o->keys[i];
@@ -46,19 +47,23 @@ static uint64_t key_at(const origin *o, int64_t i) {
   return fmm_key_of(fmm_key_cell(at[0], t->root_lo[0], cells_per_unit), fmm_key_cell(at[1], t->root_lo[1], cells_per_unit), fmm_key_cell(at[2], t->root_lo[2], cells_per_unit));
 }
 
+/* How many of n keys are taken, and the i-th of them. */
+static int64_t taken_of(int64_t n) { return n < MOST_KEYS ? n : MOST_KEYS; }
+static uint64_t take_key(const origin *o, int64_t n, int64_t i) { return o->taken ? o->taken[i] : key_at(o, (int64_t)((double)i * ((double)n / (double)taken_of(n)))); }
+
 static fmm_filling filling_of_origin(int64_t n, const origin *o) {
-  const int64_t taken = n < MOST_KEYS ? n : MOST_KEYS;
+  const int64_t taken = taken_of(n);
   const double step = taken ? (double)n / (double)taken : 1;
   double bits[MOST] = {0}, below[FMM_KEY_LEVEL + 2] = {0}; /* points x logarithm: of a cell, of the cells within that of a level */
   int64_t first[FMM_KEY_LEVEL + 1] = {0};
   int last = 0; /* deeper than this the latest key is alone */
   sums s = {0};
   for (int k = 1; k < MOST; k++) bits[k] = k * (taken < n ? log(k) : log(k - 0.5) + 1 / (24 * (k - 0.5) * (k - 0.5)));
-  uint64_t key = taken ? key_at(o, 0) : 0, next = 0;
+  uint64_t key = taken ? take_key(o, n, 0) : 0, next = 0;
   for (int64_t i = 1; i <= taken; i++, key = next) {
     int parts = 0;
     if (i < taken) {
-      next = key_at(o, (int64_t)((double)i * step));
+      next = take_key(o, n, i);
       if (next == key) { last = FMM_KEY_LEVEL; continue; }
       parts = parting_level(key, next);
     }
@@ -81,4 +86,18 @@ fmm_filling fmm_filling_of_sources(const fmm_tree *tree) {
   return filling_of_origin(tree->sources.n, &(origin){.tree = tree});
 }
 
-fmm_filling fmm_filling_of_rows(const fmm_tree *tree, const double *rows) { return tree->coincident ? tree->filling : filling_of_origin(tree->sources.n, &(origin){.tree = tree, .rows = rows}); }
+typedef struct taking { origin from; int64_t n; uint64_t *key; } taking;
+static void take_some(void *context, int64_t begin, int64_t end) {
+  const taking *t = context;
+  for (int64_t i = begin; i < end; i++) t->key[i] = take_key(&t->from, t->n, i);
+}
+
+/* Rows lie anywhere in memory: the team asks for them. */
+fmm_filling fmm_filling_of_rows(const fmm_tree *tree, const double *rows, int threads) {
+  enum { LEAST_TAKEN = 256 };
+  uint64_t key[MOST_KEYS];
+  const int64_t n = tree->sources.n;
+  if (tree->coincident) return tree->filling;
+  fmm_team_loop(taken_of(n), LEAST_TAKEN, take_some, &(taking){{.tree = tree, .rows = rows}, n, key}, threads);
+  return filling_of_origin(n, &(origin){.taken = key});
+}

@@ -61,7 +61,7 @@ typedef struct fmm_gpu_request {
   fmm_gpu_stage *stage;  /* made before, or of an earlier plan: taken if it suits, else released; NULL: there is none */
   fmm_gpu_operators *operators; /* of an earlier plan, taken if they are the same, else released; NULL: there are none */
   size_t least_stage;    /* bytes that page-locked memory is to have at least, for rows to come by way of it */
-  struct fmm_gpu_rows *rows; /* of the same points, sources first, on the device already (gpu_rows.h), whose memory there is given back; NULL: points are sent */
+  struct fmm_gpu_rows *rows; /* of the same points, sources first, on the device already and settled (gpu_rows.h), whose memory there is given back; NULL: points are sent */
   int64_t most_entries;  /* of a U list whose pairs are summed in both directions at once, and chunks of its tiles; 0: as many as the device's tables hold. For tests */
   int64_t halves_from;   /* work (fmm_cuda_v_halves) from which on V's products in single precision are made of halves; 0: as measured. For tests */
 } fmm_gpu_request;
@@ -77,6 +77,8 @@ void fmm_gpu_plan_give_stage(fmm_gpu_plan *plan, fmm_gpu_stage *stage);
 /* The same of its operators. */
 void fmm_gpu_plan_give_operators(fmm_gpu_plan *plan, fmm_gpu_operators *operators);
 void fmm_gpu_operators_free(fmm_gpu_operators *operators);
+/* Plans of this process that have taken an earlier one's so far. For tests. */
+int64_t fmm_gpu_operators_count(void);
 /* While no execution runs: its page-locked memory, for other uses; it stays the plan's. */
 void fmm_gpu_plan_lend_stage(fmm_gpu_plan *plan, char **memory, size_t *bytes);
 /* Such memory before there is a plan: what one needs for arrays of so many bytes on the host, and so much, touched by a team. */
@@ -159,6 +161,8 @@ fmm_status fmm_gpu_measure(int device, int sms, fmm_gpu_rate rate, double *value
 
 /* The nth CUDA call from now fails (1: the next); 0 switches it off. For tests. Count of calls so far. */
 void fmm_gpu_fail_at(int64_t nth);
+/* Whether it then fails for want of memory, not for a reason unknown. */
+void fmm_gpu_fail_for_memory(int yes);
 int64_t fmm_gpu_call_count(void);
 
 #ifdef __cplusplus

@@ -19,6 +19,7 @@ void fmm_gpu_plan_give_stage(fmm_gpu_plan *plan, fmm_gpu_stage *stage) {}
 void fmm_gpu_stage_free(fmm_gpu_stage *stage) {}
 void fmm_gpu_plan_give_operators(fmm_gpu_plan *plan, fmm_gpu_operators *operators) {}
 void fmm_gpu_operators_free(fmm_gpu_operators *operators) {}
+int64_t fmm_gpu_operators_count(void) { return 0; }
 size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return 0; }
 size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return 0; }
 int fmm_gpu_plan_parts(const fmm_gpu_plan *plan, const fmm_gpu_part **parts) { return *parts = NULL, 0; }
@@ -43,6 +44,7 @@ void fmm_gpu_free(void *d_pointer) {}
 fmm_status fmm_gpu_copy_now(int device, void *to, const void *from, size_t bytes, void *stream) { return none(); }
 fmm_status fmm_gpu_measure(int device, int sms, fmm_gpu_rate rate, double *value) { return none(); }
 void fmm_gpu_fail_at(int64_t nth) {}
+void fmm_gpu_fail_for_memory(int yes) {}
 int64_t fmm_gpu_call_count(void) { return 0; }
 fmm_status fmm_gpu_stage_make(fmm_gpu_stage *stage, int device, int threads, size_t bytes) { return none(); }
 size_t fmm_gpu_stage_size(size_t densities_bytes, size_t results_bytes) { return 0; }

@@ -118,7 +118,7 @@ fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *points);
  * and ends that, whatever has become of it: the caller's arrays are in use until then. */
 fmm_status fmm_plan_points_begin(const fmm_plan *plan, fmm_point_rows *points);
 void fmm_plan_points_expect(const fmm_plan *plan, const fmm_point_rows *points);
-void fmm_plan_points_sorted(const fmm_plan *plan, const fmm_point_rows *points, double root_scale, fmm_sorted_rows *sorted);
+void fmm_plan_points_sorted(const fmm_point_rows *points, double root_scale, fmm_sorted_rows *sorted);
 void fmm_plan_points_end(fmm_point_rows *points);
 /* setup.c */
 fmm_status fmm_setup_create(fmm_setup **setup, const fmm_plan *plan, fmm_point_rows *points);
@@ -159,6 +159,8 @@ int fmm_dispatch_on_cpu(const fmm_setup *setup, fmm_phase phase);      /* nonzer
 fmm_status fmm_setup_gpu_create(fmm_setup *setup, const fmm_plan *plan, fmm_point_rows *points);
 /* The points' coordinates on the host, from the GPU where that alone has them: for what is asked beside evaluations. */
 fmm_status fmm_setup_host_points(fmm_setup *setup);
+/* What these will take when they come. */
+size_t fmm_setup_absent_bytes(const fmm_setup *setup);
 void fmm_setup_gpu_destroy(fmm_setup *setup);
 /* plan.c: a plan that prices with a machine already in memory (copied; NULL: the one of options->profile_path or found by the rules). */
 fmm_status fmm_plan_create_with(fmm_plan **plan, const fmm_options *options, const fmm_machine *machine);

@@ -84,7 +84,7 @@ fmm_status fmm_sample_error(const fmm_plan *plan, const double *densities, const
   fmm_error_samples s;
   double *values = NULL;
   fmm_status status;
-  FMM_CHECK(fmm_setup_host_points(plan->setup));
+  FMM_TRY(fmm_setup_host_points(plan->setup));
   FMM_CHECK(fmm_error_samples_pick(plan, &r, n, &s));
   FMM_CHECK(FMM_ALLOCATE(&values, plan->setup->n_result_planes * s.n, "direct sums at sampled targets"));
   FMM_CHECK(sum_directly(plan, &s, values));
@@ -118,7 +118,7 @@ fmm_status fmm_sample_reach(const fmm_plan *plan, const double *densities, const
   fmm_error_samples s;
   double *targets = NULL, *values = NULL, *magnitudes = NULL;
   fmm_status status;
-  FMM_CHECK(fmm_setup_host_points(plan->setup));
+  FMM_TRY(fmm_setup_host_points(plan->setup));
   FMM_CHECK(fmm_error_samples_pick(plan, &r, n, &s));
   FMM_CHECK(FMM_ALLOCATE(&targets, 3 * s.n, "sampled targets"));
   FMM_CHECK(FMM_ALLOCATE(&values, setup->n_result_planes * s.n, "direct sums at sampled targets"));

@@ -157,7 +157,7 @@ static void fill_info(fmm_setup *s, const fmm_plan *plan) {
   *i = (fmm_plan_info){.struct_size = sizeof *i, .order = s->far_field ? s->counts.order : 0, .expected_error = s->far_field ? s->expected_error : NAN, .leaf_size = s->tree.leaf_size, .root_scale = s->tree.root_scale,
                        .schedule = s->assignment.kind, .threads = plan->threads, .n_sources = s->tree.sources.n_input,
                        .n_targets = s->tree.targets.n_input, .n_leaves = s->tree.n_leaves, .n_boxes = s->tree.n_boxes,
-                       .n_levels = s->tree.n_levels, .host_bytes = state_bytes(s), .n_clusters = s->n_nested, .tightened = plan->tightened,
+                       .n_levels = s->tree.n_levels, .host_bytes = state_bytes(s) + fmm_setup_absent_bytes(s), .n_clusters = s->n_nested, .tightened = plan->tightened,
                        .clusters_predicted_s = fmm_nested_predicted_s(s)};
   i->predicted_s = s->makespan.seconds + i->clusters_predicted_s;
   for (int phase = 0; phase < FMM_N_PHASES; phase++) {
@@ -246,7 +246,7 @@ static fmm_status plant(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows
   fmm_tree_options choice;
   FMM_TRY(fmm_choose_tree(plan, order, &s->precisions, p, sorted, &choice, &s->kept_choice));
   end_part(s, FMM_PART_CHOICE, t);
-  fmm_plan_points_sorted(plan, p, choice.root_scale, sorted);
+  fmm_plan_points_sorted(p, choice.root_scale, sorted);
   FMM_TRY(fmm_tree_build_within(&s->tree, &p->bounds, p->n_sources, p->sources, p->normals, p->n_targets, p->targets, sorted, &choice, plan->threads));
   end_part(s, FMM_PART_TREE, t);
   return FMM_OK;

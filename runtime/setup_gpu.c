@@ -10,7 +10,7 @@ enum { LEAST_BROUGHT = 1 << 19 /* points */, LEAST_STAGE = 1 << 24 /* bytes by w
 /* Whether points are worth it: many, for a plan that uses the GPU, or has not chosen yet, and all of it. */
 static int are_worth_bringing(const fmm_plan *plan, const fmm_point_rows *p) {
   const fmm_options *o = &plan->options;
-  return p->n_sources + p->n_targets >= LEAST_BROUGHT && fmm_plan_may_use_gpu(plan) && (!plan->setup || plan->setup->gpu || o->schedule != FMM_SCHEDULE_AUTO) && !o->gpu_sms && !o->device_memory_cap;
+  return p->n_sources + p->n_targets >= LEAST_BROUGHT && fmm_plan_may_use_gpu(plan) && (!plan->setup || plan->setup->gpu || o->schedule != FMM_SCHEDULE_AUTO) && !o->gpu_sms && !o->device_memory_cap && !o->host_memory_cap;
 }
 
 /* What the GPU's plan will need, so that it takes it; at least what rows need. */
@@ -41,7 +41,8 @@ static fmm_status bring(void *context) {
   fmm_point_rows *p = b->points;
   fmm_gpu_rows_request q = {.device = plan->options.gpu_device, .threads = plan->threads, .n_sets = p->targets ? 2 : 1, .set = {{p->n_sources, p->sources, NULL}, {p->n_targets, p->targets, NULL}}};
   if (find_stage(plan, p, &q) == FMM_OK) fmm_gpu_rows_begin(&p->brought, &q);
-  return FMM_OK; /* the host sorts what is not there */
+  if (!p->brought) fmm_clear_error(); /* the host sorts what is not there */
+  return FMM_OK;
 }
 
 static fmm_status find_bounds(void *context) {
@@ -64,7 +65,7 @@ void fmm_plan_points_expect(const fmm_plan *plan, const fmm_point_rows *p) {
   if (p->brought) fmm_gpu_rows_ask(p->brought, &frame, root_scale);
 }
 
-void fmm_plan_points_sorted(const fmm_plan *plan, const fmm_point_rows *p, double root_scale, fmm_sorted_rows *sorted) {
+void fmm_plan_points_sorted(const fmm_point_rows *p, double root_scale, fmm_sorted_rows *sorted) {
   fmm_frame frame;
   if (!p->brought) return;
   if (sorted->n_sets && sorted->root_scale == root_scale) fmm_gpu_rows_settle(p->brought);
@@ -73,7 +74,7 @@ void fmm_plan_points_sorted(const fmm_plan *plan, const fmm_point_rows *p, doubl
     fmm_frame_place(&frame, &p->bounds, root_scale);
     fmm_gpu_rows_take(p->brought, &frame, root_scale, sorted);
   }
-  sorted->later = fmm_gpu_rows_serve(p->brought) && !plan->options.host_memory_cap; /* what is brought back for a check is in no cap */
+  sorted->later = fmm_gpu_rows_serve(p->brought);
 }
 
 void fmm_plan_points_end(fmm_point_rows *p) {
@@ -137,7 +138,8 @@ fmm_status fmm_setup_gpu_create(fmm_setup *s, const fmm_plan *plan, fmm_point_ro
   fmm_gpu_rows_end(&p->brought);
   FMM_TRY(fmm_tree_fill(&s->tree, p->sources, p->targets, plan->threads));
   status = create(s, plan, p);
-  if (status != FMM_OK) fmm_setup_gpu_destroy(s);
+  if (status == FMM_OK) fmm_clear_error();
+  else fmm_setup_gpu_destroy(s);
   return status;
 }
 
@@ -151,12 +153,15 @@ static fmm_status bring_back(fmm_gpu_plan *gpu, int set, fmm_points *p) {
 
 fmm_status fmm_setup_host_points(fmm_setup *s) {
   fmm_tree *t = &s->tree;
-  const size_t before = fmm_tree_bytes(t);
   if (!t->sources.x) FMM_TRY(bring_back(s->gpu, 0, &t->sources));
   if (t->same_points) t->targets = t->sources;
-  if (!t->targets.x) FMM_TRY(bring_back(s->gpu, 1, &t->targets));
-  s->info.host_bytes += fmm_tree_bytes(t) - before;
-  return FMM_OK;
+  return t->targets.x ? FMM_OK : bring_back(s->gpu, 1, &t->targets);
+}
+
+size_t fmm_setup_absent_bytes(const fmm_setup *s) {
+  const fmm_tree *t = &s->tree;
+  const size_t a_point = 3 * sizeof(double), sources = t->sources.x ? 0 : (size_t)t->sources.n, targets = t->same_points || t->targets.x ? 0 : (size_t)t->targets.n;
+  return a_point * (sources + targets);
 }
 
 void fmm_setup_gpu_destroy(fmm_setup *s) {

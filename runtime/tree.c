@@ -48,7 +48,7 @@ fmm_status fmm_tree_fill(fmm_tree *t, const double *sources, const double *targe
 /* Of what was left out what others look at all the same. */
 static fmm_status look_at_rows(fmm_tree *t, const sets *s, int threads) {
   if (t->n_leaves == 1) return fmm_tree_fill(t, s->sources, s->targets, threads);
-  if (!t->sources.x) t->filling = fmm_filling_of_rows(t, s->sources);
+  if (!t->sources.x) t->filling = fmm_filling_of_rows(t, s->sources, threads);
   return FMM_OK;
 }
 

@@ -87,7 +87,7 @@ void fmm_tree_free(fmm_tree *tree);
 /* From the sources' coordinates; without them tree->filling. */
 fmm_filling fmm_filling_of_sources(const fmm_tree *tree);
 /* The same of a tree without, from the rows that it was built of, none of which were merged. */
-fmm_filling fmm_filling_of_rows(const fmm_tree *tree, const double *sources);
+fmm_filling fmm_filling_of_rows(const fmm_tree *tree, const double *sources, int threads);
 /* Coordinates that were left out of a tree (fmm_sorted_rows.later), from the rows that it was built of; none are left out of a tree of one leaf. */
 fmm_status fmm_tree_fill(fmm_tree *tree, const double *sources, const double *targets, int threads);
 size_t fmm_tree_bytes(const fmm_tree *tree);

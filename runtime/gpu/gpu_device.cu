@@ -2,13 +2,15 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 static int64_t calls, fail_in; /* tests are single-threaded where they inject */
+static int for_memory;
 
 cudaError_t fmm_cuda_gate(void) {
   __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
-  if (__atomic_load_n(&fail_in, __ATOMIC_RELAXED) > 0 && __atomic_sub_fetch(&fail_in, 1, __ATOMIC_RELAXED) == 0) return cudaErrorUnknown;
+  if (__atomic_load_n(&fail_in, __ATOMIC_RELAXED) > 0 && __atomic_sub_fetch(&fail_in, 1, __ATOMIC_RELAXED) == 0) return __atomic_load_n(&for_memory, __ATOMIC_RELAXED) ? cudaErrorMemoryAllocation : cudaErrorUnknown;
   return cudaSuccess;
 }
 extern "C" void fmm_gpu_fail_at(int64_t nth) { __atomic_store_n(&fail_in, nth, __ATOMIC_RELAXED); }
+extern "C" void fmm_gpu_fail_for_memory(int yes) { __atomic_store_n(&for_memory, yes, __ATOMIC_RELAXED); }
 extern "C" int64_t fmm_gpu_call_count(void) { return __atomic_load_n(&calls, __ATOMIC_RELAXED); }
 
 fmm_status fmm_cuda_failed(cudaError_t error, const char *call, const char *file, int line) {

@@ -1,5 +1,5 @@
-/* A device plan's life: its shape, its memory, streams and events. Memory is two arenas, each laid out twice (once to count the bytes, once to place the arrays): one for what
- * is known from the tree alone (points, densities, results, operators), whose upload begins at once, and one for all else, when the host's tables have been made beside it
+/* A device plan's life: its shape, its memory, streams and events. Memory is three arenas, each laid out twice (once to count the bytes, once to place the arrays): one for what
+ * is known from the tree alone (points, densities, results) and one for operators, whose upload begins at once, unless an earlier plan's serve, and one for all else, when the host's tables have been made beside it
  * (runtime/gpu/gpu_tables.cu, gpu_upload.cu). V's transforms are held in as few slabs as fit. */
 #include <stdlib.h>
 
@@ -260,6 +260,8 @@ fmm_status too_large(size_t bytes, size_t available) {
                   (double)bytes / 1e6, (double)available / 1e6);
 }
 
+int64_t n_taken;
+
 /* Those of an earlier plan, if they are what this one's would be. */
 void take_operators(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const fmm_gpu_plan *c = p;
@@ -273,6 +275,7 @@ void take_operators(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->operators_there = before->of == p->kept.of && before->device == p->kept.device && before->bytes == p->kept.bytes && !memcmp(before->form, form, sizeof form);
   if (!p->operators_there) return fmm_gpu_operators_free(before);
   p->kept.memory = before->memory, before->memory = NULL;
+  __atomic_add_fetch(&n_taken, 1, __ATOMIC_RELAXED);
 }
 
 fmm_status reserve_first(fmm_gpu_plan *p, const fmm_gpu_request *q) {
@@ -468,6 +471,8 @@ extern "C" void fmm_gpu_plan_give_operators(fmm_gpu_plan *p, fmm_gpu_operators *
   p->kept.memory = NULL;
   cudaGetLastError();
 }
+
+extern "C" int64_t fmm_gpu_operators_count(void) { return __atomic_load_n(&n_taken, __ATOMIC_RELAXED); }
 
 extern "C" void fmm_gpu_operators_free(fmm_gpu_operators *operators) {
   if (!operators->memory) return;

@@ -1,6 +1,7 @@
 /* See gpu_rows.h. The team copies rows to page-locked memory, piece after piece, each on its way while the next is copied; words come back by way of the same memory, as many pieces as it holds before anybody
  * waits. All calls are the calling thread's, and of these only copies into memory that is still in use, and words that are not there yet, are waited for.
  * Keys are made as on the host (keys.c), rounded once an operation, and sorting by their bits alone leaves equal ones in the order of rows, so that words are the same bit by bit. */
+#define _GLIBCXX_IOSTREAM 1 /* as if it were included: CUB's headers do, without need, and its one object would have the library need the C++ runtime */
 #include <cub/device/device_radix_sort.cuh>
 
 #include "runtime/gpu/gpu_rows_cuda.h"
@@ -21,7 +22,6 @@ struct fmm_gpu_rows {
   fmm_input_points set[2];
   fmm_status status;          /* how it went so far */
   cudaStream_t stream;
-  cudaEvent_t there;          /* after the last row */
   char *stage;                /* the caller's, in pieces of so many bytes: */
   size_t piece_bytes;
   int n_pieces;
@@ -115,7 +115,7 @@ fmm_status reserve(fmm_gpu_rows *r) {
   lay_out(r);
   CUDA_TRY(cudaStreamCreateWithFlags(&r->stream, cudaStreamNonBlocking));
   for (int i = 0; i < r->n_pieces; i++) CUDA_TRY(cudaEventCreateWithFlags(&r->free_again[i], cudaEventDisableTiming));
-  return CUDA_CHECKED(cudaEventCreateWithFlags(&r->there, cudaEventDisableTiming));
+  return FMM_OK;
 }
 
 struct copying { char *to; const char *from; size_t bytes; int past; };
@@ -160,7 +160,7 @@ fmm_status bring(void *context) {
   fmm_cuda_on_device on(r->device);
   FMM_TRY(reserve(r));
   for (int k = 0; k < r->n_sets; k++) FMM_TRY(send(r, k));
-  return CUDA_CHECKED(cudaEventRecord(r->there, r->stream));
+  return FMM_OK;
 }
 
 frame frame_of(const fmm_frame *f) {
@@ -230,10 +230,21 @@ fmm_status take(void *context) {
 }
 }
 
+namespace {
+/* After a failure nothing is left there that a plan could need. */
+fmm_status note(fmm_gpu_rows *r, fmm_status status) {
+  if (status == FMM_OK) return status;
+  r->status = status;
+  fmm_gpu_rows_give_up(r);
+  fmm_clear_error(); /* the host does it */
+  return status;
+}
+}
+
 extern "C" void fmm_gpu_rows_begin(fmm_gpu_rows **rows, const fmm_gpu_rows_request *q) {
   fmm_gpu_rows *r = NULL;
   *rows = NULL;
-  if (!is_allowed || q->stage_bytes < PAGE || FMM_ALLOCATE_ZERO(&r, 1, "rows on their way to the GPU") != FMM_OK) return;
+  if (!__atomic_load_n(&is_allowed, __ATOMIC_RELAXED) || q->stage_bytes < PAGE || FMM_ALLOCATE_ZERO(&r, 1, "rows on their way to the GPU") != FMM_OK) return;
   r->device = q->device, r->threads = q->threads, r->n_sets = q->n_sets, r->stage = q->stage;
   for (int k = 0; k < q->n_sets; k++) r->set[k] = q->set[k];
   r->n_pieces = q->stage_bytes >= MOST_PIECES * PAGE ? MOST_PIECES : 1;
@@ -244,7 +255,7 @@ extern "C" void fmm_gpu_rows_begin(fmm_gpu_rows **rows, const fmm_gpu_rows_reque
 }
 
 extern "C" void fmm_gpu_rows_ask(fmm_gpu_rows *r, const fmm_frame *frame, double root_scale) {
-  if (!frame->coincident && r->status == FMM_OK) r->status = ask(r, frame, root_scale);
+  if (!frame->coincident && r->status == FMM_OK) note(r, ask(r, frame, root_scale));
 }
 
 extern "C" void fmm_gpu_rows_take(fmm_gpu_rows *r, const fmm_frame *frame, double root_scale, fmm_sorted_rows *sorted) {
@@ -258,14 +269,14 @@ extern "C" void fmm_gpu_rows_take(fmm_gpu_rows *r, const fmm_frame *frame, doubl
     sorted->n[k] = r->set[k].n, sorted->set[k] = fmm_sorted_words{NULL, r->row_bits, r->dropped};
     status = FMM_ALLOCATE(&sorted->set[k].word, r->set[k].n, "sorted keys");
   }
-  if (status == FMM_OK) status = r->status = fmm_job_run_alone(take, &t, r->threads);
-  if (status != FMM_OK) fmm_rows_free(sorted);
+  if (status == FMM_OK) status = note(r, fmm_job_run_alone(take, &t, r->threads));
+  if (status != FMM_OK) fmm_rows_free(sorted), fmm_clear_error();
   fmm_gpu_rows_settle(r);
 }
 
 extern "C" void fmm_gpu_rows_settle(fmm_gpu_rows *r) {
   fmm_cuda_on_device on(r->device);
-  if (cudaStreamSynchronize(r->stream) != cudaSuccess) r->status = fmm_cuda_failed(cudaErrorUnknown, "cudaStreamSynchronize", __FILE__, __LINE__);
+  note(r, CUDA_CHECKED(cudaStreamSynchronize(r->stream)));
   r->root_scale = 0;
 }
 
@@ -287,7 +298,6 @@ extern "C" void fmm_gpu_rows_end(fmm_gpu_rows **rows) {
     fmm_gpu_rows_give_up(r);
     for (int i = 0; i < r->n_pieces; i++)
       if (r->free_again[i]) cudaEventDestroy(r->free_again[i]);
-    if (r->there) cudaEventDestroy(r->there);
     if (r->stream) cudaStreamDestroy(r->stream);
     cudaGetLastError();
   }
@@ -295,14 +305,8 @@ extern "C" void fmm_gpu_rows_end(fmm_gpu_rows **rows) {
 }
 
 extern "C" int fmm_gpu_rows_serve(const fmm_gpu_rows *r) { return r && r->status == FMM_OK && r->memory; }
-extern "C" int fmm_gpu_rows_allow(int allowed) {
-  const int before = is_allowed;
-  is_allowed = allowed;
-  return before;
-}
+extern "C" int fmm_gpu_rows_allow(int allowed) { return __atomic_exchange_n(&is_allowed, allowed, __ATOMIC_RELAXED); }
 extern "C" int64_t fmm_gpu_rows_count(void) { return __atomic_load_n(&n_gathered, __ATOMIC_RELAXED); }
-
-cudaError_t fmm_cuda_rows_await(const fmm_gpu_rows *r, cudaStream_t stream) { return cudaStreamWaitEvent(stream, r->there, 0); }
 
 cudaError_t fmm_cuda_rows_gather(const fmm_gpu_rows *r, int set, const fmm_tree *tree, int64_t n, const uint32_t *d_row, const int64_t *d_first, double *const d_to[3], cudaStream_t stream) {
   frame f = {{}, {}, tree->scale, 0};

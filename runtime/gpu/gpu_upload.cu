@@ -81,7 +81,6 @@ fmm_status send_points(const fmm_gpu_plan *p, const fmm_tree *tree, fmm_gpu_rows
   const fmm_points *s = &tree->sources;
   const double *normal[3] = {s->normal[0], s->normal[1], s->normal[2]};
   const fmm_gpu_rows *rows = fmm_gpu_rows_serve(brought) ? brought : NULL;
-  if (rows) CUDA_TRY(fmm_cuda_rows_await(rows, to->stream));
   FMM_TRY(send_set_of_points(to, rows, 0, tree, p->d_source, p->d_source_row, p->d_source_first));
   if (p->info->takes_normals) FMM_TRY(send_set(to, normal, p->d_normal, p->n_sources));
   if (!tree->same_points) FMM_TRY(send_set_of_points(to, rows, 1, tree, p->d_target, p->d_target_row, p->d_target_first));

@@ -10,13 +10,14 @@
 enum { N = 60000, M = 70000, MANY = (1 << 21) + 1000 /* rows of 22 bits, with which words are full */, LEAF = 20 };
 
 /* MIXED: a quarter of them closer than a finest cell, a quarter at one place. GROUPED: one in nine in 30 groups that boxes split further than words tell, but no further than there are boxes. */
-enum { EVEN, MIXED, GROUPED };
+enum { EVEN, MIXED, GROUPED, FAR /* so that coordinates are shifted */ };
 static double *rows_of(int64_t n, int seed, int kind) {
   double *rows = malloc((size_t)n * 24);
   assert_ok(fmm_generate_points("uniform", n, (uint64_t)seed, rows, 2));
   for (int64_t i = 0; kind == MIXED && i < 3 * n; i++)
     if (i / 3 % 4 == 0) rows[i] = 0.1 + 1e-9 * rows[i];
     else if (i / 3 % 4 == 1) rows[i] = 0.3;
+  for (int64_t i = 0; kind == FAR && i < 3 * n; i++) rows[i] += 1e6 * (double)(i % 3 - 1);
   for (int64_t i = 0; kind == GROUPED && i < n; i += 9)
     for (int a = 0; a < 3; a++) rows[3 * i + a] = 0.03 * (double)(i % 30 + a) + 3e-5 * rows[3 * i + a];
   return rows;
@@ -131,9 +132,10 @@ static void check_later(const points *p, int leaf, int left_out) {
 }
 
 static void coordinates_can_be_left_for_later(void **state) {
-  double *even = rows_of(N, 1, EVEN), *mixed = rows_of(N, 2, MIXED), *grouped = rows_of(M, 4, GROUPED), *many = rows_of(MANY, 5, EVEN);
+  double *even = rows_of(N, 1, EVEN), *mixed = rows_of(N, 2, MIXED), *grouped = rows_of(M, 4, GROUPED), *many = rows_of(MANY, 5, EVEN), *far = rows_of(N, 6, FAR);
   const size_t before = fmm_memory_now();
   check_later(&(points){.n = N, .sources = even}, LEAF, 1);
+  check_later(&(points){.n = N, .sources = far}, LEAF, 1);
   check_later(&(points){.n = MANY, .sources = many}, LEAF, 1); /* written past the caches */
   check_later(&(points){M, N, grouped, even, NULL}, LEAF, 1);
   check_later(&(points){N, M, even, grouped, NULL}, LEAF, 1);
@@ -141,7 +143,7 @@ static void coordinates_can_be_left_for_later(void **state) {
   check_later(&(points){.n = N, .sources = mixed}, LEAF, 0);    /* merged */
   check_later(&(points){N, 0, even, NULL, mixed}, LEAF, 0);     /* with normals */
   assert_int_equal(fmm_memory_now(), before);
-  free(even), free(mixed), free(grouped), free(many);
+  free(even), free(mixed), free(grouped), free(many), free(far);
 }
 
 static void memory_that_fails_with_rows_sorted_before_leaks_nothing(void **state) {

@@ -151,12 +151,13 @@ static void failures_leave_the_work_to_the_host(void **context) {
     fmm_gpu_fail_at(i);
     fmm_gpu_rows *rows = begin(&s, 1 << 20);
     const int taken = rows && take(rows, &s, 1);
-    assert_int_equal(fmm_gpu_rows_serve(rows), taken);
+    assert_true(fmm_gpu_rows_serve(rows) <= taken);
     fmm_gpu_rows_end(&rows);
     done = fmm_gpu_call_count() - calls < i;
     fmm_gpu_fail_at(0);
     failures += !taken;
-    assert_int_equal(taken, done);
+    assert_true(taken || !done);
+    assert_string_equal(fmm_last_error(), "");
   }
   assert_in_range(failures, 30, 200);
   for (int i = 1; i < 20; i++) { /* allocations: of the object, in the jobs, of words */
@@ -182,18 +183,19 @@ static void answer(problem *p, int brought, const double *targets, int64_t m, co
   const int before = fmm_gpu_rows_allow(brought);
   fmm_plan_destroy(&p->plan);
   assert_ok(fmm_plan_create(&p->plan, &p->options));
-  const int64_t taken = fmm_gpu_rows_count();
+  const int64_t taken = fmm_gpu_rows_count(), operators = fmm_gpu_operators_count();
   assert_ok(fmm_plan_set_points(p->plan, p->n, p->points, NULL, m, targets));
   assert_ok(fmm_plan_execute(p->plan, p->densities, first, NULL));
   assert_ok(fmm_plan_move_points(p->plan, p->n, moved, NULL, m, targets));
   assert_ok(fmm_plan_execute(p->plan, p->densities, second, NULL));
   assert_int_equal(fmm_gpu_rows_count() - taken, brought ? (targets ? 4 : 2) : 0);
+  assert_int_equal(fmm_gpu_operators_count() - operators, 1); /* moved */
   fmm_plan_info info = {.struct_size = sizeof info}, after = info;
   assert_ok(fmm_plan_get_info(p->plan, &info));
   assert_ok(fmm_plan_direct(p->plan, p->densities, ROWS, NULL, exact, NULL));
   assert_ok(fmm_plan_keep_tolerance(p->plan, p->densities, second, NULL, &exact[ROWS], NULL));
   assert_ok(fmm_plan_get_info(p->plan, &after));
-  assert_int_equal(info.host_bytes < after.host_bytes, brought && p->options.schedule == FMM_SCHEDULE_GPU && p->points[0] != p->points[3]); /* came back for these */
+  assert_int_equal(info.host_bytes, after.host_bytes); /* what comes back for these is counted from the start */
   fmm_gpu_rows_allow(before);
 }
 
@@ -224,6 +226,70 @@ static void plans_have_the_same_bits(void **context) {
   }
 }
 
+/* Points that only the device has come back, or an error says that they cannot; then they come another time. */
+static void checks_that_fail_lose_nothing(void **context) {
+  enum { CALLS = 12 };
+  problem p;
+  double exact[ROWS], right[ROWS], error, other;
+  make(&p, "laplace", "uniform", "signed", PLANS, 1e-3, 0);
+  const int before = fmm_gpu_rows_allow(0);
+  plan_for(&p, FMM_SCHEDULE_GPU);
+  execute(&p);
+  assert_ok(fmm_plan_direct(p.plan, p.densities, ROWS, NULL, right, NULL));
+  assert_ok(fmm_plan_keep_tolerance(p.plan, p.densities, p.potential, NULL, &error, NULL));
+  fmm_gpu_rows_allow(before);
+  int failed = 0;
+  for (int by_memory = 0; by_memory < 2; by_memory++)
+    for (int direct = 0; direct < 2; direct++)
+      for (int i = 1; i <= (by_memory ? 3 : CALLS); i++) {
+        plan_for(&p, FMM_SCHEDULE_GPU);
+        execute(&p);
+        const size_t held = fmm_memory_now();
+        if (by_memory) fmm_memory_fail_at(i);
+        else fmm_gpu_fail_at(i);
+        const fmm_status status = direct ? fmm_plan_direct(p.plan, p.densities, ROWS, NULL, exact, NULL) : fmm_plan_keep_tolerance(p.plan, p.densities, p.potential, NULL, &other, NULL);
+        fmm_memory_fail_at(0), fmm_gpu_fail_at(0);
+        failed += status != FMM_OK;
+        if (status != FMM_OK) assert_int_equal(fmm_memory_now(), held);
+        if (by_memory) assert_int_equal(status, FMM_ERR_MEMORY);
+        else assert_true(status == FMM_OK || status == FMM_ERR_DEVICE);
+        assert_ok(fmm_plan_direct(p.plan, p.densities, ROWS, NULL, exact, NULL));
+        assert_memory_equal(exact, right, sizeof right);
+        assert_ok(fmm_plan_keep_tolerance(p.plan, p.densities, p.potential, NULL, &other, NULL));
+        assert_true(other == error);
+      }
+  assert_true(failed > 2 * 3 + 2);
+  release(&p);
+}
+
+/* From few points, whose plan has less page-locked memory than rows come by way of, to many and back, also of other leaves: the bits of a plan that never had others. */
+static void few_points_become_many(void **context) {
+  static const int n[] = {3000, PLANS, 60000, 700, PLANS + 5000, 3000};
+  problem p;
+  make(&p, "laplace", "uniform", "signed", PLANS + 5000, 1e-4, 1);
+  const size_t held = fmm_memory_now();
+  double *right = values_of(p.n), *slopes = values_of(3 * p.n);
+  fmm_plan *moved = NULL;
+  p.options.schedule = FMM_SCHEDULE_GPU, p.options.leaf_size = 30;
+  assert_ok(fmm_plan_create(&moved, &p.options));
+  for (int i = 0; i < (int)(sizeof n / sizeof *n); i++) {
+    fmm_plan *fresh = NULL;
+    assert_ok(fmm_plan_create(&fresh, &p.options));
+    assert_ok(fmm_plan_set_points(fresh, n[i], p.points, NULL, 0, NULL));
+    assert_ok(fmm_plan_execute(fresh, p.densities, right, slopes));
+    fmm_plan_destroy(&fresh);
+    assert_ok(fmm_plan_move_points(moved, n[i], p.points, NULL, 0, NULL));
+    assert_ok(fmm_plan_execute(moved, p.densities, p.potential, p.gradient));
+    assert_memory_equal(right, p.potential, (size_t)n[i] * sizeof(double));
+    assert_memory_equal(slopes, p.gradient, (size_t)n[i] * 3 * sizeof(double));
+  }
+  fmm_plan_destroy(&moved);
+  FMM_FREE(&right);
+  FMM_FREE(&slopes);
+  assert_int_equal(fmm_memory_now(), held);
+  release(&p);
+}
+
 /* A coordinate that is no number is found beside; the plan keeps its points. */
 static void refused_points_are_let_go(void **context) {
   problem p;
@@ -251,7 +317,7 @@ static void set_ups_that_fail_lose_nothing(void **context) {
   execute(&p);
   double *right = values_of(p.n);
   memcpy(right, p.potential, (size_t)p.n * sizeof(double));
-  int failed = 0, served = 0;
+  int failed = 0, served = 0, made = 0;
   for (int i = 1; i < 60; i++) {
     fmm_gpu_fail_at(i);
     const fmm_status status = fmm_plan_set_points(p.plan, p.n, p.points, NULL, 0, NULL);
@@ -264,6 +330,20 @@ static void set_ups_that_fail_lose_nothing(void **context) {
     }
   }
   assert_true(failed > 0 && served > 0); /* what brings rows is not needed, the plan is */
+  fmm_gpu_fail_for_memory(1);
+  for (int i = 1; i < 60; i += 2) { /* room may be missing because of them: the plan is made without */
+    const int64_t calls = fmm_gpu_call_count();
+    fmm_gpu_fail_at(i);
+    const fmm_status status = fmm_plan_set_points(p.plan, p.n, p.points, NULL, 0, NULL);
+    assert_true(fmm_gpu_call_count() - calls > i);
+    fmm_gpu_fail_at(0);
+    assert_true(status == FMM_OK || status == FMM_ERR_DEVICE); /* the latter: whether there is a device could not be asked */
+    made += status == FMM_OK;
+    execute(&p);
+    assert_memory_equal(right, p.potential, (size_t)p.n * sizeof(double));
+  }
+  fmm_gpu_fail_for_memory(0);
+  assert_true(made > 25);
   FMM_FREE(&right);
   release(&p);
 }
@@ -283,6 +363,8 @@ int main(int argc, char **argv) {
     cmocka_unit_test(locked_arrays_serve_and_stay_locked),
     cmocka_unit_test(failures_leave_the_work_to_the_host),
     cmocka_unit_test(plans_have_the_same_bits),
+    cmocka_unit_test(checks_that_fail_lose_nothing),
+    cmocka_unit_test(few_points_become_many),
     cmocka_unit_test(refused_points_are_let_go),
     cmocka_unit_test(set_ups_that_fail_lose_nothing),
   };
