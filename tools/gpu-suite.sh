@@ -1,16 +1,17 @@
 #!/bin/bash
 # Builds the project on a machine with a GPU, runs the GPU suite, the sanitizers and the benchmarks, and writes a dated result file.
-#   tools/gpu-suite.sh OUT_DIR [full|quick] [all|checks|times]     quick: no sanitizers; checks: what is right or wrong; times: benchmarks, calibration, contests of schedules
+#   tools/gpu-suite.sh OUT_DIR [full|quick] [all|tests|sanitizers|times]     quick: no sanitizers; times: benchmarks, calibration, contests of schedules
 # The machine needs a C and C++ compiler, ninja, python3 and nvcc; libraries and Meson that it lacks come from .carry/suite/carry.tar.xz (gpu-carry.sh).
-# COMMIT names the commit where the tree has no .git; BUILD a folder that is built already, with -Dcuda=enabled -Dgpu_arch=90. The result is OUT_DIR/gpu-results.md (of a part -checks.md or -times.md); docs/results/ keeps the newest, parts one behind the other.
-# LIMIT: seconds after which nothing more is begun and what runs is cut off, where a machine is lent for so long; what was left out is named at the end, and the exit code is then 1.
+# COMMIT names the commit where the tree has no .git; BUILD a folder that is built already, with -Dcuda=enabled -Dgpu_arch=90. The result is OUT_DIR/gpu-results.md (of a part -tests.md and so on); docs/results/ keeps the newest, parts one behind the other.
+# LIMIT: seconds after which nothing more is begun and what runs is cut off, where a machine is lent for so long; what was left out is named at the end, and the exit code is then 1. TOOLS, CASES: which of
+# compute-sanitizer's tools, and an expression that its cases match.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 mode=${2:-full}
 part=${3:-all}
-case "$mode $part" in full\ all | full\ checks | full\ times | quick\ all | quick\ checks | quick\ times) ;; *)
-  echo "gpu-suite: '$mode $part' is not known; [full|quick] [all|checks|times]"
+case "$mode $part" in full\ all | full\ tests | full\ sanitizers | full\ times | quick\ all | quick\ tests | quick\ times) ;; *)
+  echo "gpu-suite: '$mode $part' is not known; [full|quick] [all|tests|sanitizers|times]"
   exit 1
   ;;
 esac
@@ -112,9 +113,11 @@ say "Commit ${COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
 say "$(nproc) cores of $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs); $(nvcc --version | grep -o 'release.*'); $([ -n "${BUILD:-}" ] && echo "built before" || echo "built in $built s")."
 say "Command: \`tools/gpu-suite.sh OUT${2:+ $2}${3:+ $3}\`. Times: median of 5 after one warm-up; error: relative L2 at 1,000 sampled targets."
 b=$build/tools/bench-gpu
-tools="memcheck racecheck initcheck synccheck"
+tools=${TOOLS:-memcheck racecheck initcheck synccheck}
 checks=() # only=NAME CASE: racecheck looks at those kernels alone whose names match, as all would take too long
-while read -r case; do checks+=("$case"); done <<'CASES'
+while read -r case; do
+  if [[ $case =~ ${CASES:-.} ]]; then checks+=("$case"); fi
+done <<'CASES'
 n=2000 leaf=30 order=4 dist=ellipsoid gradient=1 pinned=1
 only=by_|merge|split|invert n=9000 leaf=1 order=7 gradient=1 precision=mixed densities=signed
 only=by_ n=120000 leaf=40 order=6 dist=plummer
@@ -139,34 +142,33 @@ n=300 leaf=4 order=11
 n=1500 leaf=2 order=4 gradient=1 sms=8
 n=200 leaf=3 order=13 gradient=1
 n=600 leaf=12 order=4 dist=ellipsoid kernel=yukawa gradient=1
-rows
+only=make_words|gather_points rows
 CASES
 # The command of a check: TOOL CASE BENCH; the case `rows` is of a test's small sets.
 check_command() {
-  local only=
-  if [ "$2" = rows ]; then
-    echo "compute-sanitizer --tool $1 --error-exitcode 9 $(dirname "$(dirname "$3")")/tests/test_gpu_rows few" | sed 's| \./| |'
-    return
-  fi
+  local only="" command="$3 ${2#only=* } runs=1 samples=10"
   case "$1 $2" in "racecheck only="*) only=" --kernel-regex kns=$(expr "$2" : 'only=\([^ ]*\)')" ;; esac
-  echo "compute-sanitizer --tool $1$only --error-exitcode 9 $3 ${2#only=* } runs=1 samples=10"
+  case "$2" in *" rows") command="${3%tools/bench-gpu}tests/test_gpu_rows few" ;; esac
+  echo "compute-sanitizer --tool $1$only --error-exitcode 9 $command"
 }
-run_checks() {
+begin_tests() {
   later test_gpu_phases "$build/tests/test_gpu_phases"
   later test_gpu_levels "$build/tests/test_gpu_levels"
   later random_cases env "XDG_STATE_HOME=$work/state" python3 tests/tools/random-cases.py "$build/tools/fmm-run" 60 1 gpu hybrid1 hybrid2 hybrid3
   later test_sequences env "XDG_STATE_HOME=$work/state" "$build/tests/test_sequences" 8 1 4000 gpu
   for t in $cpu_tests; do later "${t#tests/}" "$build/$t"; done
-  if [ "$mode" != quick ]; then
-    for tool in $tools; do
-      sanitizers=()
-      for i in "${!checks[@]}"; do
-        later "$tool.$i" $(check_command $tool "${checks[$i]}" "$b")
-        [ -z "$started" ] || sanitizers+=("$started")
-      done
-      wait "${sanitizers[@]}"
+}
+run_sanitizers() {
+  for tool in $tools; do
+    sanitizers=()
+    for i in "${!checks[@]}"; do
+      later "$tool.$i" $(check_command $tool "${checks[$i]}" "$b")
+      [ -z "$started" ] || sanitizers+=("$started")
     done
-  fi
+    wait "${sanitizers[@]}"
+  done
+}
+show_tests() {
   wait
   shown="tests/test_gpu_phases"
   block "Phases against their references" earlier test_gpu_phases
@@ -188,14 +190,14 @@ run_checks() {
     block "${t#tests/}" earlier "${t#tests/}"
   done
   shown=
-  if [ "$mode" != quick ]; then
-    for tool in $tools; do
-      for i in "${!checks[@]}"; do
-        shown=$(check_command $tool "${checks[$i]}" tools/bench-gpu)
-        block "compute-sanitizer $tool, ${checks[$i]}" earlier_check "$tool.$i"
-      done
+}
+show_sanitizers() {
+  for tool in $tools; do
+    for i in "${!checks[@]}"; do
+      shown=$(check_command $tool "${checks[$i]}" tools/bench-gpu)
+      block "compute-sanitizer $tool, ${checks[$i]}" earlier_check "$tool.$i"
     done
-  fi
+  done
   shown=
 }
 run_times() {
@@ -239,8 +241,11 @@ run_times() {
   fi
   block "100,000,000 uniform" "$b" n=100000000 leaf=100 samples=20 runs=3
 }
-[ "$part" = times ] || run_checks
-[ "$part" = checks ] || run_times
+case $part in all | tests) begin_tests ;; esac
+case "$mode $part" in "full all" | *sanitizers) run_sanitizers ;; esac # beside the tests
+case $part in all | tests) show_tests ;; esac
+case "$mode $part" in "full all" | *sanitizers) show_sanitizers ;; esac
+case $part in all | times) run_times ;; esac
 say ""
 if [ -n "$failed" ]; then say "Failed: ${failed#; }"; elif [ -z "$skipped" ]; then say "All passed."; else say "What was begun passed."; fi
 if [ -n "$skipped" ]; then say "Not begun, or cut off, within ${LIMIT:-} s: ${skipped#; }"; fi
