@@ -349,7 +349,7 @@ static void fill_part(const sorting *s, fmm_points *p, int64_t part, int64_t n) 
 }
 
 /* All or none. */
-fmm_status fmm_points_allocate(fmm_points *p) {
+static fmm_status allocate_planes(fmm_points *p) {
   fmm_status status;
   FMM_CHECK(FMM_ALLOCATE(&p->x, p->n, "x of the points"));
   FMM_CHECK(FMM_ALLOCATE(&p->y, p->n, "y of the points"));
@@ -368,7 +368,7 @@ void fmm_points_drop(fmm_points *p) {
 
 static fmm_status fill_planes(sorting *s, fmm_points *p) {
   FMM_FREE(&s->scratch); /* which serves again */
-  if (!s->later) FMM_TRY(fmm_points_allocate(p));
+  if (!s->later) FMM_TRY(allocate_planes(p));
   for (int a = 0; a < 3 && s->normals; a++) FMM_TRY(FMM_ALLOCATE(&p->normal[a], p->n, "normals"));
   FMM_TRY(FMM_ALLOCATE(&p->input_row, p->n_input, "input rows"));
 #pragma omp parallel num_threads(s->threads) if (p->n_input > FMM_PARALLEL_MINIMUM)
@@ -378,7 +378,7 @@ static fmm_status fill_planes(sorting *s, fmm_points *p) {
 
 fmm_status fmm_points_fill(fmm_points *p, const fmm_frame *frame, const double *rows, int threads) {
   const sorting s = {.frame = frame, .rows = rows, .n = p->n};
-  FMM_TRY(fmm_points_allocate(p));
+  FMM_TRY(allocate_planes(p));
 #pragma omp parallel num_threads(threads) if (p->n > FMM_PARALLEL_MINIMUM)
   {
     const int part = omp_get_thread_num(), n = omp_get_num_threads();

@@ -53,8 +53,7 @@ void fmm_rows_free(fmm_sorted_rows *sorted);
 /* Sorts one set, or the two whose boxes are the same; given: NULL, or the same rows sorted for this frame, whose words are taken; keys: keys[k] has points[k].n sorted Morton keys (release .word with FMM_FREE, NULL after a failure), without their lowest bits, all or some, where no cell that the others tell has more than
  * most_in_cell points of either set, so that none is split. Where more than most_in_cell points share a finest cell, exactly coincident ones (with equal normals, where there are normals) become one point. */
 fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, fmm_sorted_rows *given, int threads);
-/* Room for coordinates that were left out, all or none, and no coordinates. */
-fmm_status fmm_points_allocate(fmm_points *points);
+/* Leaves coordinates out again. */
 void fmm_points_drop(fmm_points *points);
 /* Coordinates that were left out, from the same rows. */
 fmm_status fmm_points_fill(fmm_points *points, const fmm_frame *frame, const double *rows, int threads);

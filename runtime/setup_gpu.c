@@ -143,19 +143,22 @@ fmm_status fmm_setup_gpu_create(fmm_setup *s, const fmm_plan *plan, fmm_point_ro
   return status;
 }
 
-static fmm_status bring_back(fmm_gpu_plan *gpu, int set, fmm_points *p) {
-  FMM_TRY(fmm_points_allocate(p));
+/* New memory is touched by the team: what locks it would touch it by one thread. */
+static fmm_status bring_back(fmm_gpu_plan *gpu, int set, fmm_points *p, int threads) {
+  double **const plane[3] = {&p->x, &p->y, &p->z};
+  fmm_status status = FMM_OK;
+  for (int k = 0; k < 3 && status == FMM_OK; k++) status = fmm_team_allocate(plane[k], 1, (size_t)p->n, threads, "coordinates of the points");
   double *const at[3] = {p->x, p->y, p->z};
-  const fmm_status status = fmm_gpu_plan_points(gpu, set, at);
+  if (status == FMM_OK) status = fmm_gpu_plan_points(gpu, set, at);
   if (status != FMM_OK) fmm_points_drop(p);
   return status;
 }
 
 fmm_status fmm_setup_host_points(fmm_setup *s) {
   fmm_tree *t = &s->tree;
-  if (!t->sources.x) FMM_TRY(bring_back(s->gpu, 0, &t->sources));
+  if (!t->sources.x) FMM_TRY(bring_back(s->gpu, 0, &t->sources, s->state.threads));
   if (t->same_points) t->targets = t->sources;
-  return t->targets.x ? FMM_OK : bring_back(s->gpu, 1, &t->targets);
+  return t->targets.x ? FMM_OK : bring_back(s->gpu, 1, &t->targets, s->state.threads);
 }
 
 size_t fmm_setup_absent_bytes(const fmm_setup *s) {
