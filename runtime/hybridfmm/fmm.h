@@ -190,8 +190,8 @@ FMM_API fmm_status fmm_plan_write_trace(const fmm_plan *plan, const char *path);
 
 /* Direct sum in double with compensated accumulation at n_rows chosen targets (rows NULL: the first n_rows): the reference that
  * errors are measured against. Shapes as in execute, with n_rows rows of results, and the same refusals (gradient: NULL unless asked in the
- * options; densities that are not finite). All arrays are in host memory, whatever the plan's memory spaces. Uses the plan's points and options. Where a GPU alone has the points' coordinates they come to the host first, and stay: info.host_bytes grows, and FMM_ERR_DEVICE and
- * FMM_ERR_MEMORY may tell that they could not. */
+ * options; densities that are not finite). All arrays are in host memory, whatever the plan's memory spaces. Uses the plan's points and options. Where a GPU alone has the points' coordinates they come to the host first, and stay (info.host_bytes counts them from the start); FMM_ERR_DEVICE
+ * and FMM_ERR_MEMORY may tell that they could not. */
 FMM_API fmm_status fmm_plan_direct(const fmm_plan *plan, const double *densities, int64_t n_rows, const int64_t *rows,
                                    double *potential, double *gradient);
 
