@@ -3,7 +3,7 @@
 #   tools/gpu-suite.sh OUT_DIR [full|quick] [all|tests|sanitizers|times]     quick: no sanitizers; times: benchmarks, calibration, contests of schedules
 # The machine needs a C and C++ compiler, ninja, python3 and nvcc; libraries and Meson that it lacks come from .carry/suite/carry.tar.xz (gpu-carry.sh).
 # COMMIT names the commit where the tree has no .git; BUILD a folder that is built already, with -Dcuda=enabled -Dgpu_arch=90. The result is OUT_DIR/gpu-results.md (of a part -tests.md and so on); docs/results/ keeps the newest, parts one behind the other.
-# LIMIT: seconds after which nothing more is begun and what runs is cut off, where a machine is lent for so long; what was left out is named at the end, and the exit code is then 1. TOOLS, CASES: which of
+# LIMIT: seconds after which nothing more is begun and what runs is cut off, where a machine may be used for so long only; what was left out is named at the end, and the exit code is then 1. TOOLS, CASES: which of
 # compute-sanitizer's tools, and an expression that its cases match.
 set -u
 cd "$(dirname "$0")/.." || exit 1
