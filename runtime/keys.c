@@ -3,20 +3,12 @@
 #include <float.h>
 
 #include "kernels/simd.h"
+#include "key_bits.h"
 #include "points.h"
 
 enum { a_block = 256 };
 
-/* Each of 21 bits three places from the next. */
-static inline uint64_t spread(uint64_t v) {
-  v = (v | v << 32) & 0x1f00000000ffff;
-  v = (v | v << 16) & 0x1f0000ff0000ff;
-  v = (v | v << 8) & 0x100f00f00f00f00f;
-  v = (v | v << 4) & 0x10c30c30c30c30c3;
-  return (v | v << 2) & 0x1249249249249249;
-}
-
-uint64_t fmm_key_of(uint32_t i, uint32_t j, uint32_t k) { return spread(i) | spread(j) << 1 | spread(k) << 2; }
+uint64_t fmm_key_of(uint32_t i, uint32_t j, uint32_t k) { return fmm_key_spread(i) | fmm_key_spread(j) << 1 | fmm_key_spread(k) << 2; }
 
 static inline uint64_t compact(uint64_t v) {
   v &= 0x1249249249249249;
@@ -36,7 +28,7 @@ static inline __attribute__((always_inline)) void keys_of_block(const fmm_frame 
   for (int i = 0; i < n; i++) {
     uint64_t cell[3];
     for (int a = 0; a < 3; a++) cell[a] = fmm_key_cell(fmm_frame_scaled(&f, p->at[a][i], a), f.lo[a], f.cells_per_unit);
-    key[i] = spread(cell[0]) | spread(cell[1]) << 1 | spread(cell[2]) << 2;
+    key[i] = fmm_key_spread(cell[0]) | fmm_key_spread(cell[1]) << 1 | fmm_key_spread(cell[2]) << 2;
   }
 }
 

@@ -264,9 +264,8 @@ int64_t n_taken;
 
 /* Those of an earlier plan, if they are what this one's would be. */
 void take_operators(fmm_gpu_plan *p, const fmm_gpu_request *q) {
-  const fmm_gpu_plan *c = p;
   const int far = fmm_cuda_has_far(p), form[] = {p->order, p->block, (int)(p->phases & (1u << FMM_PHASE_UP | 1u << FMM_PHASE_DOWN)), p->v_rows > 0, p->gradient, p->n_operator_levels,
-                                                 far && fmm_cuda_may_take_moments(c) ? 1 + fmm_cuda_up_in_single(c) : 0, far && fmm_cuda_may_take_harmonics(c)};
+                                                 far && fmm_cuda_may_take_moments(p) ? 1 + fmm_cuda_up_in_single(p) : 0, far && fmm_cuda_may_take_harmonics(p)};
   fmm_gpu_operators *before = q->operators;
   static_assert(sizeof form == sizeof p->kept.form, "as many");
   p->kept.device = p->device, p->kept.of = q->state->operators, p->kept.bytes = layout_kept(p, NULL);

@@ -5,6 +5,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "runtime/gpu/gpu_rows_cuda.h"
+#include "runtime/key_bits.h"
 extern "C" {
 #include "runtime/past_caches.h"
 #include "runtime/team_loop.h"
@@ -44,14 +45,6 @@ struct frame { double shift[3], lo[3], scale, cells_per_unit; };
 /* fmm_frame_scaled: no product is added before it is rounded. */
 __device__ __forceinline__ double scaled(double coordinate, double shift, double scale) { return __dadd_rn(__dmul_rn(__dsub_rn(coordinate, shift), scale), 0.0); }
 
-__device__ __forceinline__ uint64_t spread(uint64_t v) {
-  v = (v | v << 32) & 0x1f00000000ffff;
-  v = (v | v << 16) & 0x1f0000ff0000ff;
-  v = (v | v << 8) & 0x100f00f00f00f00f;
-  v = (v | v << 4) & 0x10c30c30c30c30c3;
-  return (v | v << 2) & 0x1249249249249249;
-}
-
 /* fmm_key_cell */
 __device__ __forceinline__ uint64_t cell(double at, double lo, double cells_per_unit) {
   const double last = (double)((1 << FMM_KEY_LEVEL) - 1), c = __dmul_rn(__dsub_rn(at, lo), cells_per_unit), least = c < last ? c : last;
@@ -62,7 +55,7 @@ __global__ void make_words(int64_t n, const double *rows, frame f, int dropped, 
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= n) return;
   uint64_t key = 0;
-  for (int a = 0; a < 3; a++) key |= spread(cell(scaled(rows[3 * i + a], f.shift[a], f.scale), f.lo[a], f.cells_per_unit)) << a;
+  for (int a = 0; a < 3; a++) key |= fmm_key_spread(cell(scaled(rows[3 * i + a], f.shift[a], f.scale), f.lo[a], f.cells_per_unit)) << a;
   word[i] = key >> dropped << row_bits | (uint64_t)i;
 }
 
@@ -228,9 +221,7 @@ fmm_status take(void *context) {
   }
   return FMM_OK;
 }
-}
 
-namespace {
 /* After a failure nothing is left there that a plan could need. */
 fmm_status note(fmm_gpu_rows *r, fmm_status status) {
   if (status == FMM_OK) return status;
