@@ -9,14 +9,17 @@
 #include "runtime/gpu/gpu_cuda.h"
 
 namespace {
-enum { THREADS = 128, TARGETS = 128, TOGETHER = 8, MEASURES = 4 /* squares of values and of errors, of potentials and of derivatives */ };
+enum { THREADS = 128, TARGETS = 128 /* at once */, MOST_WAITING = 64, AT_ONCE = 4, MEASURES = 4 /* squares of values and of errors, of potentials and of derivatives */ };
 
 constexpr double PART = 0.25; /* of the tolerance */
 constexpr double OTHERS = 64; /* times the squares of values without those of tiles' nearest pairs, at most */
 constexpr double HUGE_ERROR = 1e300;
 constexpr double LARGEST_SQUARES = 1e60, LARGEST_SQUARES_OF_DERIVATIVES = 1e50; /* of a tile's values: larger ones, or their roots' cubes, may be beyond float */
 constexpr double MOST = 0x1p22; /* half-widths to a pair's distance, beyond which float may take its points for one */
-constexpr float NEAR = 0.25f; /* half-widths: nearer pairs are measured in double; a float errs by a millionth of that and so of others' distances. Of the others some are measured for all. */
+constexpr float NEAR = 0.25f; /* half-widths: nearer pairs are measured in double; a float errs by a millionth of that and so of others' distances. Of the others some tell of all. */
+static_assert(32 * AT_ONCE <= TARGETS && TARGETS % (32 * AT_ONCE) == 0, "what lanes look at at once lies within");
+constexpr float FAR_AWAY = 1e9f; /* half-widths */
+constexpr float REACH = 1.001f * (1 + NEAR); /* of a box, within which a source may be near to its points */
 
 struct job {
   const fmm_cuda_tile *tile; /* and ranges, or chunks and mates */
@@ -50,86 +53,154 @@ __device__ __forceinline__ void add_far(float d2, float (&m)[MEASURES]) {
   if (GRADIENT) m[2] = fmaf(r2, r2, m[2]), m[3] = fmaf(error, r2, m[3]);
 }
 
-/* Targets [begin, begin + count) of a box in shared memory, in half-widths from its centre, and of each eight of them, which lie beside one another, the middle, and beyond what squared distance from it none of them is near. */
-struct targets { int64_t begin; int count; double h, center[3]; const float4 *place, *around; };
+struct box { double unit /* a half-width has so many */, h, center[3]; };
+/* Targets of a tile, in shared memory, in half-widths from the box's centre; the places behind them, TARGETS in all, are far from everything. */
+struct targets { int64_t begin; int n; const float4 *place; };
 
-__device__ __forceinline__ float square_between(float4 at, float u, float v, float w) {
-  const float du = at.x - u, dv = at.y - v, dw = at.z - w;
+__device__ __forceinline__ float4 place_of(const double *const (&at)[3], int64_t i, const box &b) {
+  return make_float4((float)((at[0][i] - b.center[0]) * b.unit), (float)((at[1][i] - b.center[1]) * b.unit), (float)((at[2][i] - b.center[2]) * b.unit), 0);
+}
+__device__ __forceinline__ float square_between(float4 a, float4 b) {
+  const float du = a.x - b.x, dv = a.y - b.y, dw = a.z - b.z;
   return fmaf(du, du, fmaf(dv, dv, dw * dw));
 }
-__device__ __forceinline__ float4 around_of(const float4 *place) {
-  float4 c = make_float4(0, 0, 0, 0);
-  float reach = 0;
-  for (int q = 0; q < TOGETHER; q++) c.x += place[q].x / TOGETHER, c.y += place[q].y / TOGETHER, c.z += place[q].z / TOGETHER;
-  for (int q = 0; q < TOGETHER; q++) reach = fmaxf(reach, square_between(place[q], c.x, c.y, c.z));
-  reach = 1.001f * (sqrtf(reach) + NEAR);
-  c.w = reach * reach;
-  return c;
+
+/* A warp's lanes dealt to n things, at most 32: this lane's thing, which part of it, and of how many. */
+struct share { int thing, part, parts; };
+__device__ __forceinline__ share share_of(int n) {
+  const int lane = threadIdx.x % 32, log2 = n > 1 ? 32 - __clz(n - 1) : 0;
+  return share{lane & ((1 << log2) - 1), lane >> log2, 32 >> log2};
 }
 
-/* Their pairs with some points, which are counted `times`. */
+/* A warp's sources that may be near to targets, with their numbers, and pairs that are, which wait until there is one for each lane: everything in the order in which it was found. */
+struct waiting { float4 *source; int *pair, n_sources, n_pairs; };
+
+__device__ __forceinline__ void measure_pairs(const job &a, const box &b, const targets &t, waiting &w, int n, double (&near)[MEASURES], double &nearest) {
+  const int lane = threadIdx.x % 32;
+  __syncwarp();
+  if (lane < n) {
+    const int pair = w.pair[w.n_pairs - n + lane];
+    const int64_t i = t.begin + pair / MOST_WAITING, j = (unsigned)__float_as_int(w.source[pair % MOST_WAITING].w);
+    add_near(a.target[0][i] - a.source[0][j], a.target[1][i] - a.source[1][j], a.target[2][i] - a.source[2][j], 2 * b.h, near, nearest);
+  }
+  w.n_pairs -= n;
+  __syncwarp();
+}
+
+/* The last n that wait. */
+__device__ __forceinline__ void measure_near(const job &a, const box &b, const targets &t, waiting &w, int n, double (&near)[MEASURES], double &nearest) {
+  const share mine = share_of(n);
+  const int lane = threadIdx.x % 32, at = w.n_sources - n + mine.thing;
+  __syncwarp();
+  float4 source = w.source[min(at, w.n_sources - 1)];
+  if (mine.thing >= n) source.x = FAR_AWAY;
+  for (int first = 0; first < t.n; first += AT_ONCE * mine.parts) {
+    float square[AT_ONCE], least = FAR_AWAY;
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; k++) square[k] = square_between(t.place[first + k * mine.parts + mine.part], source), least = fminf(least, square[k]);
+    if (!__any_sync(0xffffffffu, least < NEAR * NEAR)) continue;
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; k++) {
+      const unsigned all = __ballot_sync(0xffffffffu, square[k] < NEAR * NEAR);
+      if (square[k] < NEAR * NEAR) w.pair[w.n_pairs + __popc(all & ((1u << lane) - 1))] = (first + k * mine.parts + mine.part) * MOST_WAITING + at;
+      w.n_pairs += __popc(all);
+      if (w.n_pairs >= 32) measure_pairs(a, b, t, w, 32, near, nearest);
+    }
+  }
+  if (w.n_pairs) measure_pairs(a, b, t, w, w.n_pairs, near, nearest);
+  w.n_sources -= n;
+}
+
+/* Sources whose numbers are multiples of `every`, at most 32 of them, with all targets that are not near. */
 template <int GRADIENT>
-__device__ __forceinline__ void measure_points(const job &a, const targets &t, int64_t from, int64_t points, double times, double *m, double &nearest) {
-  const double unit = 1 / t.h;
-  for (int64_t j = from + threadIdx.x; j < from + points; j += THREADS) {
-    const double x = a.source[0][j], y = a.source[1][j], z = a.source[2][j];
-    const float u = (float)((x - t.center[0]) * unit), v = (float)((y - t.center[1]) * unit), w = (float)((z - t.center[2]) * unit);
-    float far[MEASURES] = {}, sampled[MEASURES] = {};
-    double near[MEASURES] = {};
-    for (int i = 0; i < t.count; i += TOGETHER)
-      if (i + TOGETHER <= t.count && square_between(t.around[i / TOGETHER], u, v, w) > t.around[i / TOGETHER].w) { /* of eight that are far and close together two tell of all */
-        add_far<GRADIENT>(square_between(t.place[i + 2], u, v, w), sampled);
-        add_far<GRADIENT>(square_between(t.place[i + 5], u, v, w), sampled);
-      } else
-        for (int q = i; q < min(i + TOGETHER, t.count); q++) {
-          const float one = square_between(t.place[q], u, v, w);
-          if (one < NEAR * NEAR) add_near(a.target[0][t.begin + q] - x, a.target[1][t.begin + q] - y, a.target[2][t.begin + q] - z, 2 * t.h, near, nearest);
-          else add_far<GRADIENT>(one, far);
-        }
-    for (int k = 0; k < MEASURES; k++) far[k] += TOGETHER / 2 * sampled[k];
-    for (int k = 0; k < (GRADIENT ? MEASURES : 2); k++) m[k] += times * (near[k] + far[k] * (k < 2 ? unit * unit : unit * unit * unit * unit));
+__device__ __forceinline__ void measure_some(const job &a, const box &b, const targets &t, int64_t begin, int count, int every, float (&far)[MEASURES]) {
+  const int first = (int)(-begin & (every - 1)), n = first < count ? (count - first + every - 1) / every : 0;
+  const share mine = share_of(n);
+  if (mine.thing >= n) return;
+  const float4 source = place_of(a.source, begin + first + mine.thing * every, b);
+#pragma unroll 4
+  for (int i = mine.part; i < t.n; i += mine.parts) {
+    const float square = square_between(t.place[i], source);
+    if (square >= NEAR * NEAR) add_far<GRADIENT>(square, far);
   }
 }
 
-/* Targets of a box, as many at once as there is room for, with what each_range gives to measure_points: (targets, measures, nearest), of measures M in all. */
-template <int M, class Each>
-__device__ __forceinline__ void measure_tile(const job &a, int box, int64_t target_begin, int target_count, const Each &each_range) {
-  __shared__ float4 place[TARGETS], around[TARGETS / TOGETHER];
-  __shared__ double part[THREADS / 32][M + 1];
-  targets t = {0, 0, a.half[box], {a.center[0][box], a.center[1][box], a.center[2][box]}, place, around};
-  const double unit = 1 / t.h;
+/* The targets' pairs with sources, those of a warp: of all it finds the near ones. */
+template <int GRADIENT>
+__device__ __forceinline__ void measure_sources(const job &a, const box &b, const targets &t, waiting &w, int64_t begin, int count, int every, double (&m)[MEASURES], double &nearest) {
+  const int lane = threadIdx.x % 32;
+  float far[MEASURES] = {};
+  double near[MEASURES] = {};
+  measure_some<GRADIENT>(a, b, t, begin, count, every, far);
+  for (int first = 0; first < count; first += 32) {
+    const int64_t j = begin + min(first + lane, count - 1);
+    float4 source = place_of(a.source, j, b);
+    source.w = __int_as_float((int)(unsigned)j);
+    const int may = first + lane < count && fmaxf(fabsf(source.x), fmaxf(fabsf(source.y), fabsf(source.z))) <= REACH;
+    const unsigned all = __ballot_sync(0xffffffffu, may);
+    if (may) w.source[w.n_sources + __popc(all & ((1u << lane) - 1))] = source;
+    w.n_sources += __popc(all);
+    if (w.n_sources >= 32) measure_near(a, b, t, w, 32, near, nearest);
+  }
+  if (w.n_sources) measure_near(a, b, t, w, w.n_sources, near, nearest);
+  const double unit2 = b.unit * b.unit;
+  for (int k = 0; k < MEASURES; k++) m[k] = near[k] + far[k] * every * (k < 2 ? unit2 : unit2 * unit2);
+}
+
+/* One of so many sources is enough to tell of pairs that are not near: the more targets, the fewer. */
+__device__ __forceinline__ int enough(int n_targets) { return n_targets >= 128 ? 32 : n_targets >= 64 ? 8 : n_targets >= 32 ? 2 : 1; }
+
+/* A tile's targets, as many at once as there is room for, with their sources, dealt to the warps, and measures of so many kinds of sources, EACH of a kind. each_range names the sources, by calls of add(begin, count,
+ * times, kind). */
+template <int KINDS, int EACH, int GRADIENT, class Each>
+__device__ __forceinline__ void measure_tile(const job &a, int of, int64_t target_begin, int target_count, const Each &each_range) {
+  constexpr int M = KINDS * EACH, WARPS = THREADS / 32;
+  __shared__ float4 place[TARGETS], source[WARPS][MOST_WAITING];
+  __shared__ int pair[WARPS][MOST_WAITING];
+  __shared__ double part[WARPS][M + 1];
+  const int warp = threadIdx.x / 32;
+  const double h = a.half[of];
+  const box b = {1 / h, h, {a.center[0][of], a.center[1][of], a.center[2][of]}};
   double m[M + 1] = {}; /* the last: of the nearest pair */
   for (int first = 0; first < target_count; first += TARGETS) {
-    t.begin = target_begin + first, t.count = min(TARGETS, target_count - first);
+    const targets t = {target_begin + first, min((int)TARGETS, target_count - first), place};
+    const int every = enough(t.n), span = 32 * every;
+    int turn = 0;
     __syncthreads();
-    for (int i = threadIdx.x; i < t.count; i += THREADS)
-      place[i] = make_float4((float)((a.target[0][t.begin + i] - t.center[0]) * unit), (float)((a.target[1][t.begin + i] - t.center[1]) * unit), (float)((a.target[2][t.begin + i] - t.center[2]) * unit), 0);
+    for (int i = threadIdx.x; i < TARGETS; i += THREADS) place[i] = i < t.n ? place_of(a.target, t.begin + i, b) : make_float4(0, FAR_AWAY, 0, 0);
     __syncthreads();
-    for (int g = threadIdx.x; g < t.count / TOGETHER; g += THREADS) around[g] = around_of(place + TOGETHER * g);
-    __syncthreads();
-    each_range(t, m, m[M]);
+    each_range([&](int64_t begin, int count, double times, int kind) {
+      for (int at = 0; at < count; at += span, turn++) {
+        double got[MEASURES];
+        waiting w = {source[warp], pair[warp], 0, 0};
+        if (turn % WARPS != warp) continue;
+        measure_sources<GRADIENT>(a, b, t, w, begin + at, min(span, count - at), every, got, m[M]);
+        for (int k = 0; k < M; k++) m[k] += k / EACH == kind ? times * got[k % EACH] : 0;
+      }
+    });
   }
+#pragma unroll
   for (int k = 0; k <= M; k++) {
     for (int step = 16; step; step >>= 1) {
       const double other = __shfl_xor_sync(0xffffffffu, m[k], step);
       m[k] = k < M ? m[k] + other : fmax(m[k], other);
     }
-    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32][k] = m[k];
+    if (threadIdx.x % 32 == 0) part[warp][k] = m[k];
   }
   __syncthreads();
   if (threadIdx.x > M) return;
   double all = 0;
-  for (int w = 0; w < THREADS / 32; w++) all = (int)threadIdx.x < M ? all + part[w][threadIdx.x] : fmax(all, part[w][M]);
+  for (int w = 0; w < WARPS; w++) all = (int)threadIdx.x < M ? all + part[w][threadIdx.x] : fmax(all, part[w][M]);
   a.measure[(int)threadIdx.x < M ? (int64_t)blockIdx.x * M + threadIdx.x : (int64_t)gridDim.x * M + blockIdx.x] = all;
 }
 
 template <int GRADIENT>
 __global__ void __launch_bounds__(THREADS) measure_tiles(const job a) {
   const fmm_cuda_tile tile = a.tile[blockIdx.x];
-  measure_tile<MEASURES>(a, tile.box, tile.target_begin, tile.target_count, [&](const targets &t, double *m, double &nearest) {
+  measure_tile<1, MEASURES, GRADIENT>(a, tile.box, tile.target_begin, tile.target_count, [&](const auto &add) {
     for (int r = 0; r < tile.range_count; r++) {
       const fmm_cuda_range range = a.range[tile.range_begin + r];
-      measure_points<GRADIENT>(a, t, range.begin, range.count, 1, m, nearest);
+      add(range.begin, range.count, 1, 0);
     }
   });
 }
@@ -137,16 +208,15 @@ __global__ void __launch_bounds__(THREADS) measure_tiles(const job a) {
 /* Tiles that sum both directions of their pairs: such a pair counts for both of its points. Measures: of the sources that are summed onto the tile alone, and of the others. */
 template <int GRADIENT>
 __global__ void __launch_bounds__(THREADS) measure_both(const job a) {
-  constexpr int EACH = GRADIENT ? 4 : 2;
+  constexpr int EACH = GRADIENT ? MEASURES : 2;
   const fmm_cuda_chunk first = a.chunk[blockIdx.x];
-  measure_tile<2 * EACH>(a, first.box, first.target_begin, first.target_count, [&](const targets &t, double *m, double &nearest) {
+  measure_tile<2, EACH, GRADIENT>(a, first.box, first.target_begin, first.target_count, [&](const auto &add) {
     for (int64_t c = blockIdx.x; c >= 0; c = a.chunk[c].next) {
       const int64_t begin = a.chunk[c].mate_begin;
       const int mates = a.chunk[c].mates;
       for (int i = 0; i < mates; i++) {
         const fmm_cuda_mate mate = a.mate[begin + i];
-        if (mate.partial < 0) measure_points<GRADIENT>(a, t, mate.begin, mate.count, 1, m, nearest);
-        else measure_points<GRADIENT>(a, t, mate.begin, mate.count, 2, m + EACH, nearest);
+        add(mate.begin, mate.count, mate.partial < 0 ? 1 : 2, mate.partial < 0 ? 0 : 1);
       }
     }
   });
