@@ -91,10 +91,10 @@ static void measure_lengths(fmm_order_search *s, int64_t n_sources, const double
  * 2e4 to 1e5 points of one sign err up to 1.25 times the tolerance without a margin. */
 static const double points_on_curve = 1e4, plane_margin = 1.5;
 
-static void look_for_regularity(fmm_order_search *search, int64_t n_sources, const double *sources, int threads) {
+int fmm_order_asks_regularity(const fmm_options *o) { return !o->order && (o->density_sign == FMM_DENSITY_SIGNED || o->gradient); }
+
+static void use_regularity(fmm_order_search *search, int64_t n_sources, fmm_regularity regularity) {
   const fmm_options *options = search->options;
-  if (options->density_sign != FMM_DENSITY_SIGNED && !options->gradient) return;
-  const fmm_regularity regularity = fmm_points_regularity(n_sources, sources, threads);
   const int one_sign = options->density_sign != FMM_DENSITY_SIGNED;
   if (regularity == FMM_POINTS_ON_LATTICE ? !one_sign : regularity == FMM_POINTS_ON_CURVES && options->gradient) search->kind = FMM_DENSITY_SALT, search->cancelled = usual_cancelled;
   const double growth = regularity == FMM_POINTS_ON_CURVES && options->gradient ? fmax(1, (double)n_sources / points_on_curve) : 1;
@@ -104,13 +104,13 @@ static void look_for_regularity(fmm_order_search *search, int64_t n_sources, con
 }
 
 void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
-                          const double *sources, int64_t n_targets, const double *targets, int threads) {
+                          const double *sources, int64_t n_targets, const double *targets, const fmm_regularity *regularity, int threads) {
   *search = (fmm_order_search){.options = options, .pair = pair, .half_width = 1, .margin = targets ? FMM_APART_MARGIN : FMM_STRUCTURE_MARGIN,
                                .n_points = n_sources > n_targets ? n_sources : n_targets, .pairs = (double)n_sources * (double)(targets ? n_targets : n_sources), .threads = threads, .kind = options->density_sign, .expected_error = NAN};
   memcpy(search->params, params, sizeof search->params);
   search->cancelled = targets && (options->density_sign == FMM_DENSITY_SIGNED || options->gradient) ? usual_cancelled : 1; /* inside a shell of one sign gradients cancel */
   if (!pair->info->has_degree) measure_lengths(search, n_sources, sources, targets ? n_targets : 0, targets);
-  if (!options->order) look_for_regularity(search, n_sources, sources, threads);
+  if (fmm_order_asks_regularity(options)) use_regularity(search, n_sources, regularity ? *regularity : fmm_points_regularity(n_sources, sources, threads));
 }
 
 fmm_status fmm_order_first(fmm_order_search *s, int *order) {

@@ -26,9 +26,11 @@ typedef struct fmm_order_search {
   double expected_error;  /* of the order, times the margin; NaN while it is not settled by a search */
 } fmm_order_search;
 
-/* targets NULL: the sources. The points give the unit of length for pairs without a degree. */
+/* Whether a search with these options asks how regular the sources are. */
+int fmm_order_asks_regularity(const fmm_options *options);
+/* targets NULL: the sources. The points give the unit of length for pairs without a degree. regularity: the sources', where it is known, else NULL. */
 void fmm_order_search_for(fmm_order_search *search, const fmm_options *options, const fmm_pair *pair, const double params[FMM_MAX_PARAMS], int64_t n_sources,
-                          const double *sources, int64_t n_targets, const double *targets, int threads);
+                          const double *sources, int64_t n_targets, const double *targets, const fmm_regularity *regularity, int threads);
 /* The order to begin with: settled, or for few points at most the right one. */
 fmm_status fmm_order_first(fmm_order_search *search, int *order);
 fmm_status fmm_order_settle(fmm_order_search *search, int *order);

@@ -220,7 +220,7 @@ static fmm_status refine(const part *p, fmm_tree *t) {
   const int64_t most[2] = {most_samples_in(s, p->leaf_size), most_samples_in(targets, p->leaf_size)};
   *t = (fmm_tree){.leaf_size = p->leaf_size, .root_scale = p->size.root_scale, .same_points = o->same_points, .scale = keys->frame.scale,
                   .root_side = keys->frame.side, .coincident = keys->frame.coincident, .sources.n = s->n, .targets.n = targets->n};
-  FMM_TRY(fmm_tree_refine(t, &(fmm_sorted_words){keys->keys[0], 0, 0}, &(fmm_sorted_words){keys->keys[second], 0, 0}, most, threads));
+  FMM_TRY(fmm_tree_refine(t, &(fmm_sorted_words){.word = keys->keys[0]}, &(fmm_sorted_words){.word = keys->keys[second]}, most, threads));
   scale_ranges(fmm_sample_weight(s), t->n_boxes, t->source_begin, t->source_end, threads);
   scale_ranges(fmm_sample_weight(targets), t->n_boxes, t->target_begin, t->target_end, threads);
   t->sources.n = s->n_points, t->targets.n = targets->n_points;

@@ -47,6 +47,16 @@ typedef struct fmm_gpu_operators {
   int form[8];             /* what else their arrays depend on */
 } fmm_gpu_operators;
 
+/* What a plan that is given up leaves to the next, which takes what suits it and releases the rest. All zero: nothing. */
+enum { FMM_GPU_BLOCK_POINTS, FMM_GPU_BLOCK_REST, FMM_GPU_N_BLOCKS };
+typedef struct fmm_gpu_spare {
+  fmm_gpu_stage stage;
+  fmm_gpu_operators operators;
+  struct fmm_cuda_queues *queues;                                 /* streams and events */
+  struct { void *memory; size_t bytes; } block[FMM_GPU_N_BLOCKS]; /* of the device's memory, for what is not kept */
+  int device;
+} fmm_gpu_spare;
+
 /* What a plan wants of the GPU. The state is read during create only, except tree, lists and operators (host), which must outlive the plan's
  * creation only. Of the state: tree, lists, pair, params, operators, n_columns, gradient, precision, tolerance. */
 typedef struct fmm_gpu_request {
@@ -58,8 +68,7 @@ typedef struct fmm_gpu_request {
   void *stream;          /* caller's cudaStream_t, ordered with begin and results when arrays are on the device (NULL: the legacy default stream) */
   int threads;           /* host threads for staging copies */
   fmm_memory_space densities_space, results_space; /* where begin's and results' arrays will be (0: host) */
-  fmm_gpu_stage *stage;  /* made before, or of an earlier plan: taken if it suits, else released; NULL: there is none */
-  fmm_gpu_operators *operators; /* of an earlier plan, taken if they are the same, else released; NULL: there are none */
+  fmm_gpu_spare *spare;  /* of an earlier plan, or a stage that was made before; NULL: there is nothing */
   size_t least_stage;    /* bytes that page-locked memory is to have at least, for rows to come by way of it */
   struct fmm_gpu_rows *rows; /* of the same points, sources first, on the device already and settled (gpu_rows.h), whose memory there is given back; NULL: points are sent */
   int64_t most_entries;  /* of a U list whose pairs are summed in both directions at once, and chunks of its tiles; 0: as many as the device's tables hold. For tests */
@@ -72,13 +81,12 @@ typedef struct fmm_gpu_plan fmm_gpu_plan;
 void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *least_bytes, size_t *best_bytes);
 fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_request *request);
 void fmm_gpu_plan_destroy(fmm_gpu_plan **plan);
-/* Before a plan is destroyed: takes its page-locked memory from it. */
-void fmm_gpu_plan_give_stage(fmm_gpu_plan *plan, fmm_gpu_stage *stage);
-/* The same of its operators. */
-void fmm_gpu_plan_give_operators(fmm_gpu_plan *plan, fmm_gpu_operators *operators);
-void fmm_gpu_operators_free(fmm_gpu_operators *operators);
-/* Plans of this process that have taken an earlier one's so far. For tests. */
-int64_t fmm_gpu_operators_count(void);
+/* Before a plan is destroyed, which is all that may be done with it then: what it can leave. *spare has nothing, but perhaps a stage, which stays. */
+void fmm_gpu_plan_give(fmm_gpu_plan *plan, fmm_gpu_spare *spare);
+void fmm_gpu_spare_free(fmm_gpu_spare *spare);
+/* How often plans of this process have taken an earlier one's operators, queues and blocks so far. For tests. */
+typedef struct fmm_gpu_taken { int64_t operators, queues, blocks; } fmm_gpu_taken;
+fmm_gpu_taken fmm_gpu_spare_taken(void);
 /* While no execution runs: its page-locked memory, for other uses; it stays the plan's. */
 void fmm_gpu_plan_lend_stage(fmm_gpu_plan *plan, char **memory, size_t *bytes);
 /* Such memory before there is a plan: what one needs for arrays of so many bytes on the host, and so much, touched by a team. */

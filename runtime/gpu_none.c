@@ -15,11 +15,10 @@ void fmm_gpu_query(int ordinal, fmm_gpu_info *info) {
 void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *least_bytes, size_t *best_bytes) { *least_bytes = *best_bytes = 0; }
 fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_request *request) { return none(); }
 void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) { *plan = NULL; }
-void fmm_gpu_plan_give_stage(fmm_gpu_plan *plan, fmm_gpu_stage *stage) {}
+void fmm_gpu_plan_give(fmm_gpu_plan *plan, fmm_gpu_spare *spare) {}
+void fmm_gpu_spare_free(fmm_gpu_spare *spare) {}
+fmm_gpu_taken fmm_gpu_spare_taken(void) { return (fmm_gpu_taken){0}; }
 void fmm_gpu_stage_free(fmm_gpu_stage *stage) {}
-void fmm_gpu_plan_give_operators(fmm_gpu_plan *plan, fmm_gpu_operators *operators) {}
-void fmm_gpu_operators_free(fmm_gpu_operators *operators) {}
-int64_t fmm_gpu_operators_count(void) { return 0; }
 size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return 0; }
 size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return 0; }
 int fmm_gpu_plan_parts(const fmm_gpu_plan *plan, const fmm_gpu_part **parts) { return *parts = NULL, 0; }

@@ -15,7 +15,7 @@ typedef struct fmm_gpu_rows_request {
   int device, threads;     /* CUDA ordinal; of the team that copies */
   int n_sets;              /* one, or two */
   fmm_input_points set[2]; /* the caller's arrays, which must stay until fmm_gpu_rows_end; normals are not brought */
-  char *stage;             /* page-locked memory by way of which they come, in use until words have been taken or the end */
+  char *stage;             /* page-locked memory by way of which they come, in use until words have been taken, and freed, or the end */
   size_t stage_bytes;      /* some MB, better as many as the rows have */
 } fmm_gpu_rows_request;
 
@@ -23,7 +23,8 @@ typedef struct fmm_gpu_rows_request {
 void fmm_gpu_rows_begin(fmm_gpu_rows **rows, const fmm_gpu_rows_request *request);
 /* Sorts for this frame, and has words on their way when it returns; those asked for before are dropped. */
 void fmm_gpu_rows_ask(fmm_gpu_rows *rows, const fmm_frame *frame, double root_scale);
-/* Waits for words for this frame, which are sorted now if others, or none, were asked for: as by fmm_rows_sort, and then the caller's. Where the device cannot, *sorted has no sets. The page-locked memory is not in use when it returns. */
+/* Waits for words for this frame, which are sorted now if others, or none, were asked for: as by fmm_rows_sort. They may lie in the page-locked memory, which is in use then until
+ * they are freed, and must be freed before others are asked for; else it is no longer. Where the device cannot, *sorted has no sets. */
 void fmm_gpu_rows_take(fmm_gpu_rows *rows, const fmm_frame *frame, double root_scale, fmm_sorted_rows *sorted);
 /* The same without words. */
 void fmm_gpu_rows_settle(fmm_gpu_rows *rows);

@@ -5,6 +5,7 @@
 #include "plan.h"
 #include "points.h"
 
+enum { KEPT = 16 /* bytes a point, at most, of free memory */ };
 static const double about_as_long = 1.1; /* what is foretold a point against what was when the choice was made, either way */
 
 static double foretold_a_point(const fmm_setup *s) {
@@ -28,20 +29,27 @@ static int choice_serves(const fmm_plan *plan, int64_t n_sources, int64_t n_targ
          are_about_as_many(n_targets, plan->chosen.n_targets);
 }
 
+/* What one move needed beside the memory of the points before serves the next: else its steps would touch new memory each time. */
+static void keep_memory(fmm_plan *plan) {
+  const fmm_tree *t = &plan->setup->tree;
+  fmm_memory_keep(&plan->kept_memory, plan->options.host_memory_cap ? 0 : KEPT * (size_t)(t->sources.n_input + (t->same_points ? 0 : t->targets.n_input)));
+  plan->setup->info.host_bytes += plan->kept_memory;
+}
+
 /* What is refused is refused before anything is given up. */
 static fmm_status move(fmm_plan *plan, fmm_point_rows *points, double begin) {
-  FMM_TRY(fmm_plan_check_points(plan, points));
-  if (!plan->setup) return fmm_plan_replace_points(plan, points, begin);
-  plan->keeps = choice_serves(plan, points->n_sources, points->targets ? points->n_targets : points->n_sources);
+  plan->keeps = plan->setup && choice_serves(plan, points->n_sources, points->targets ? points->n_targets : points->n_sources);
+  const fmm_status checked = fmm_plan_check_points(plan, points);
+  if (checked != FMM_OK || !plan->setup) return plan->keeps = 0, checked == FMM_OK ? fmm_plan_replace_points(plan, points, begin) : checked;
   fmm_memory_hold(plan->threads);
   plan->spare = plan->setup->pool, plan->setup->pool = (fmm_operator_pool){NULL};
-  if (plan->setup->gpu && !points->stage.memory) fmm_gpu_plan_give_stage(plan->setup->gpu, &points->stage);
-  if (plan->setup->gpu) fmm_gpu_plan_give_operators(plan->setup->gpu, &points->operators);
-  points->stage.exact = plan->options.host_memory_cap > 0;
+  if (plan->setup->gpu) fmm_gpu_plan_give(plan->setup->gpu, &points->spare);
+  points->spare.stage.exact = plan->options.host_memory_cap > 0;
   fmm_setup_destroy(&plan->setup);
   fmm_trace_clear(&plan->trace);
   const fmm_status status = fmm_plan_replace_points(plan, points, begin);
   fmm_operator_pool_destroy(&plan->spare);
+  if (status == FMM_OK) keep_memory(plan);
   fmm_memory_release();
   plan->keeps = 0;
   return status;
@@ -51,7 +59,7 @@ fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double 
                                 const double *targets) {
   FMM_OWN_ARITHMETIC();
   const double begin = fmm_now_s();
-  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}, 0}, NULL, {0}, {0}};
+  fmm_point_rows points = {.n_sources = n_sources, .sources = sources, .normals = normals, .n_targets = n_targets, .targets = targets};
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_move_points: plan is NULL");
   FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
   fmm_plan_bind(plan, n_sources, n_targets);

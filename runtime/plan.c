@@ -110,7 +110,9 @@ fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *p) {
   FMM_TRY(fmm_call_check_host(plan, "targets", p->targets, 3 * p->n_targets));
   recognise_sources(p);
   FMM_TRY(fmm_plan_points_begin(plan, p));
-  return fmm_near_points_check(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets);
+  FMM_TRY(fmm_near_points_check(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets));
+  fmm_plan_points_expect(plan, p);
+  return FMM_OK;
 }
 
 fmm_status fmm_plan_replace_points(fmm_plan *plan, fmm_point_rows *points, double begin) {
@@ -128,7 +130,7 @@ fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *
                                const double *targets) {
   FMM_OWN_ARITHMETIC();
   const double begin = fmm_now_s();
-  fmm_point_rows points = {n_sources, sources, normals, n_targets, targets, {{0}, {0}, 0}, NULL, {0}, {0}};
+  fmm_point_rows points = {.n_sources = n_sources, .sources = sources, .normals = normals, .n_targets = n_targets, .targets = targets};
   if (!plan) return FMM_FAIL(FMM_ERR_ARGUMENT, "fmm_plan_set_points: plan is NULL");
   FMM_TRY(fmm_points_check_counts(n_sources, n_targets));
   fmm_plan_bind(plan, n_sources, n_targets);
@@ -143,6 +145,7 @@ void fmm_plan_destroy(fmm_plan **plan) {
   if (!plan || !*plan) return;
   fmm_setup_destroy(&(*plan)->setup);
   fmm_binding_destroy(&(*plan)->binding);
+  fmm_memory_keep(&(*plan)->kept_memory, 0);
   FMM_FREE(plan);
 }
 

@@ -86,6 +86,7 @@ struct fmm_plan {
   fmm_setup *setup;                    /* NULL before set_points */
   fmm_choice chosen;                   /* leaf size and root scale when they were last chosen */
   int keeps;                           /* nonzero while points are moved that are to keep them */
+  size_t kept_memory;                  /* free, for the next move of points (memory.h) */
   fmm_trace trace;
   fmm_binding *binding;                /* NULL: threads are not to be bound (not asked, or a cluster's plan, which runs inside another) */
 };
@@ -101,9 +102,10 @@ typedef struct fmm_point_rows {
   int64_t n_targets;
   const double *targets;
   fmm_bounds bounds; /* by fmm_plan_check_points */
+  fmm_regularity regularity; /* of the sources, */
+  int knows_regularity;      /* where it was looked for beside */
   fmm_gpu_rows *brought; /* the same, on their way to the GPU; NULL: none */
-  fmm_gpu_stage stage;   /* for the GPU's plan of these points, or none */
-  fmm_gpu_operators operators; /* the same; all three are released by fmm_plan_points_end */
+  fmm_gpu_spare spare;   /* for the GPU's plan of these points; both are released by fmm_plan_points_end */
 } fmm_point_rows;
 
 /* plan.c: binds the threads for work on so many points, or not, until fmm_binding_end; see binding.h. */
@@ -114,7 +116,7 @@ void fmm_plan_note_choice(fmm_plan *plan);
 fmm_status fmm_plan_replace_points(fmm_plan *plan, fmm_point_rows *points, double begin /* of the call, fmm_now_s */);
 /* plan.c: what is wrong with points whose counts are right, or their bounds. Targets that repeat the sources are left out of *points. */
 fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *points);
-/* setup_gpu.c: finds the points' bounds (points.h) and beside that begins to bring them to the GPU where that is worth it; sorts them there for the root scale that the tree is likely to have; takes the words for the one that it has, unless *sorted has them (points.h);
+/* setup_gpu.c: finds the points' bounds (points.h) and beside that begins to bring them to the GPU where that is worth it, and looks how regular they are if that will be asked; sorts them there for the root scale that the tree is likely to have; takes the words for the one that it has, unless *sorted has them (points.h);
  * and ends that, whatever has become of it: the caller's arrays are in use until then. */
 fmm_status fmm_plan_points_begin(const fmm_plan *plan, fmm_point_rows *points);
 void fmm_plan_points_expect(const fmm_plan *plan, const fmm_point_rows *points);

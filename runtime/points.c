@@ -32,7 +32,7 @@ typedef struct sorting {
   int64_t n, most_in_cell;
   int threads;
   uint64_t *words;   /* a key's highest bits above its row; NULL where there are items */
-  int row_bits, dropped; /* bits of a key that words have no room for */
+  int row_bits, dropped, borrowed; /* bits of a key that words have no room for */
   int later;         /* coordinates are left out */
   int is_deep;       /* whole keys of these are all that words lack */
   fmm_deep_cells deep;
@@ -128,6 +128,14 @@ static fmm_status sort_large_cells(sorting *s) {
   return FMM_OK;
 }
 
+static fmm_sorted_words words_of(const sorting *s) { return (fmm_sorted_words){s->words, s->row_bits, s->dropped, s->borrowed}; }
+
+static void free_words(sorting *s) {
+  fmm_sorted_words words = words_of(s);
+  fmm_words_free(&words);
+  s->words = NULL, s->borrowed = 0;
+}
+
 /* Items from sorted words, which are in their order but for what is in one cell. */
 static fmm_status sort_items_of_words(sorting *s) {
   FMM_TRY(FMM_ALLOCATE(&s->items, s->n, "keys to sort"));
@@ -135,16 +143,14 @@ static fmm_status sort_items_of_words(sorting *s) {
   fmm_team_loop(s->n, FMM_PARALLEL_MINIMUM, make_items_of_words, s, s->threads);
   fmm_team_loop_uneven(s->n, FMM_PARALLEL_MINIMUM, sort_cells, s, s->threads);
   FMM_TRY(sort_large_cells(s));
-  FMM_FREE(&s->words);
+  free_words(s);
   return FMM_OK;
 }
 
 static void take_words(sorting *s, fmm_sorted_words *given) {
-  s->words = given->word, s->row_bits = given->row_bits, s->dropped = given->dropped;
+  s->words = given->word, s->row_bits = given->row_bits, s->dropped = given->dropped, s->borrowed = given->borrowed;
   given->word = NULL;
 }
-
-static fmm_sorted_words words_of(const sorting *s) { return (fmm_sorted_words){s->words, s->row_bits, s->dropped}; }
 
 /* Whole keys in these cells, where they hold a part of the points and none of their finest ones is overfull. */
 static fmm_status deepen(sorting *s, const fmm_cell_list *cells) {
@@ -192,7 +198,7 @@ static fmm_status sort_all(int n_sets, sorting *sets, fmm_sorted_rows *given, in
 }
 
 static void free_sorting(sorting *s) {
-  FMM_FREE(&s->words);
+  free_words(s);
   FMM_FREE(&s->items);
   FMM_FREE(&s->scratch);
   FMM_FREE(&s->head);
@@ -422,7 +428,7 @@ fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *key
   fmm_points made[2] = {{0}};
   for (int k = 0; k < n_sets; k++) {
     sets[k] = (sorting){.frame = frame, .rows = input[k].rows, .normals = input[k].normals, .n = input[k].n, .most_in_cell = most_in_cell, .threads = threads, .later = given && given->later};
-    keys[k] = (fmm_sorted_words){NULL, 0, 0};
+    keys[k] = (fmm_sorted_words){NULL, 0, 0, 0};
   }
   int serve;
   fmm_status status = sort_all(n_sets, sets, given, &serve);
@@ -432,7 +438,7 @@ fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *key
     if (status == FMM_OK) points[k] = made[k];
     else {
       fmm_points_free(&made[k]);
-      FMM_FREE(&keys[k].word);
+      fmm_words_free(&keys[k]);
     }
   }
   return status;
@@ -448,14 +454,19 @@ fmm_status fmm_rows_sort(fmm_sorted_rows *sorted, const fmm_bounds *bounds, doub
   *sorted = (fmm_sorted_rows){.n_sets = n_sets, .root_scale = root_scale};
   for (int k = 0; k < n_sets && status == FMM_OK; k++) {
     status = sort_words(&sets[k]);
-    sorted->n[k] = sets[k].n, sorted->set[k] = (fmm_sorted_words){sets[k].words, sets[k].row_bits, sets[k].dropped};
+    sorted->n[k] = sets[k].n, sorted->set[k] = words_of(&sets[k]);
   }
   if (status != FMM_OK) fmm_rows_free(sorted);
   return status;
 }
 
+void fmm_words_free(fmm_sorted_words *words) {
+  if (!words->borrowed) FMM_FREE(&words->word);
+  words->word = NULL;
+}
+
 void fmm_rows_free(fmm_sorted_rows *sorted) {
-  for (int k = 0; k < 2; k++) FMM_FREE(&sorted->set[k].word);
+  for (int k = 0; k < 2; k++) fmm_words_free(&sorted->set[k]);
   *sorted = (fmm_sorted_rows){0};
 }
 

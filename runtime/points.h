@@ -31,8 +31,9 @@ void fmm_frame_place(fmm_frame *frame, const fmm_bounds *bounds, double root_sca
 typedef struct fmm_input_points { int64_t n; const double *rows, *normals; } fmm_input_points;
 
 /* Sorted Morton keys, in their words: word i, without its lowest row_bits, is key i without its lowest `dropped`. With row_bits no cell of keys that words tell has too many points. Without, keys are whole where a cell that
- * words had told has too many; others may have lost their lowest levels, which no box has. */
-typedef struct fmm_sorted_words { uint64_t *word; int row_bits, dropped; } fmm_sorted_words;
+ * words had told has too many; others may have lost their lowest levels, which no box has. borrowed: somebody else's memory. */
+typedef struct fmm_sorted_words { uint64_t *word; int row_bits, dropped, borrowed; } fmm_sorted_words;
+void fmm_words_free(fmm_sorted_words *words);
 /* Words below this one are those of keys below `key`, a multiple of 2^dropped. */
 static inline uint64_t fmm_word_bound(const fmm_sorted_words *keys, uint64_t key) { return key >> keys->dropped << keys->row_bits; }
 
@@ -50,7 +51,7 @@ typedef struct fmm_sorted_rows {
 fmm_status fmm_rows_sort(fmm_sorted_rows *sorted, const fmm_bounds *bounds, double root_scale, int n_sets, const fmm_input_points *input, int threads);
 void fmm_rows_free(fmm_sorted_rows *sorted);
 
-/* Sorts one set, or the two whose boxes are the same; given: NULL, or the same rows sorted for this frame, whose words are taken; keys: keys[k] has points[k].n sorted Morton keys (release .word with FMM_FREE, NULL after a failure), without their lowest bits, all or some, where no cell that the others tell has more than
+/* Sorts one set, or the two whose boxes are the same; given: NULL, or the same rows sorted for this frame, whose words are taken; keys: keys[k] has points[k].n sorted Morton keys (release with fmm_words_free, none after a failure), without their lowest bits, all or some, where no cell that the others tell has more than
  * most_in_cell points of either set, so that none is split. Where more than most_in_cell points share a finest cell, exactly coincident ones (with equal normals, where there are normals) become one point. */
 fmm_status fmm_points_sort(int n_sets, fmm_points *points, fmm_sorted_words *keys, const fmm_frame *frame, const fmm_input_points *input, int64_t most_in_cell, fmm_sorted_rows *given, int threads);
 /* Leaves coordinates out again. */

@@ -17,6 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static range *ranges;
 static atomic_int holders; /* changed under the lock */
 static _Thread_local int own_holds, team; /* of the calling thread: how often it holds, and the team that touches what it asks for */
+static size_t kept; /* bytes that stay when nobody holds */
 static size_t expected; /* by a holder: what its team touches at once when memory comes next */
 
 static char *end_of(range *r) { return (char *)r + r->bytes; }
@@ -94,14 +95,40 @@ static int give(range *r) {
 }
 
 static int give_back(void) {
-  range *kept = NULL;
+  range *others = NULL;
   int some = 0;
   for (range *r; (r = take_large(&ranges, page));)
     if (give(r)) some = 1;
-    else r->low = kept, kept = r;
-  while (kept) {
-    range *r = kept;
-    kept = r->low;
+    else r->low = others, others = r;
+  while (others) {
+    range *r = others;
+    others = r->low;
+    insert((char *)r, r->bytes);
+  }
+  return some;
+}
+
+static size_t bytes_of(const range *r) { return r ? r->bytes + bytes_of(r->low) + bytes_of(r->high) : 0; }
+
+/* The same until no more than so many bytes are left, but for parts of pages: the lowest goes first, as the highest is used first. */
+static int give_back_to(size_t most) {
+  range *others = NULL;
+  size_t all = bytes_of(ranges);
+  int some = 0;
+  if (!most) return give_back();
+  for (range *r; all > most && (r = take_end(&ranges, LOWEST));) {
+    char *begin = (char *)r, *end = end_of(r), *first = page_after(begin), *last = page_before(end);
+    if (last > first && (size_t)(last - first) > all - most) last = page_before(first + (all - most));
+    if (last > first && !munmap(first, (size_t)(last - first))) {
+      some = 1, all -= (size_t)(last - first);
+      if (end > last) *(range *)last = (range){(size_t)(end - last), 0, others, NULL}, others = (range *)last;
+      r = first > begin ? r : NULL, end = first;
+    }
+    if (r) *r = (range){(size_t)(end - begin), 0, others, NULL}, others = r;
+  }
+  while (others) {
+    range *r = others;
+    others = r->low;
     insert((char *)r, r->bytes);
   }
   return some;
@@ -158,7 +185,8 @@ void *fmm_pool_take(size_t bytes) {
 void fmm_pool_put(void *block, size_t bytes) {
   pthread_mutex_lock(&lock);
   range *r = join(block, bytes);
-  if (holders || !give(r)) insert((char *)r, r->bytes);
+  if (holders || kept || !give(r)) insert((char *)r, r->bytes);
+  if (!holders && kept) give_back_to(kept);
   pthread_mutex_unlock(&lock);
 }
 
@@ -167,7 +195,7 @@ static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void in_parent(void) { pthread_mutex_unlock(&lock); }
 static void in_child(void) {
   holders = own_holds = 0;
-  expected = 0;
+  expected = kept = 0;
   give_back();
   pthread_mutex_unlock(&lock);
 }
@@ -192,7 +220,21 @@ void fmm_pool_release(void) {
   pthread_mutex_lock(&lock);
   expected = 0;
   if (own_holds > 0) own_holds--;
-  if (holders > 0 && !--holders) give_back(); /* none: held before a fork, in the child */
+  if (holders > 0 && !--holders) give_back_to(kept); /* none: held before a fork, in the child */
+  pthread_mutex_unlock(&lock);
+}
+
+size_t fmm_pool_unused(void) {
+  pthread_mutex_lock(&lock);
+  const size_t bytes = bytes_of(ranges);
+  pthread_mutex_unlock(&lock);
+  return bytes;
+}
+
+void fmm_pool_keep(size_t less, size_t more) {
+  pthread_mutex_lock(&lock);
+  kept = kept > less ? kept - less + more : more; /* none: kept before a fork, in the child */
+  if (!holders) give_back_to(kept);
   pthread_mutex_unlock(&lock);
 }
 

@@ -12,6 +12,9 @@ void fmm_pool_hold(int threads);
 /* What a holder will need in all, where the pool has nothing yet: so much comes at once, and is touched by its team, when it asks next. */
 void fmm_pool_expect(size_t bytes);
 void fmm_pool_release(void);
+/* What is free now. Of this so many bytes stay when nobody holds, for the next who do: fewer by `less` and more by `more`. */
+size_t fmm_pool_unused(void);
+void fmm_pool_keep(size_t less, size_t more);
 int fmm_pool_is_held(void);
 /* Whole pages that are free go to the system; nonzero if there were any. */
 int fmm_pool_give_back(void);

@@ -28,10 +28,10 @@ static fmm_status begin_search(const fmm_options *o, const fmm_pair *pair, const
   double params[FMM_MAX_PARAMS], *points = NULL;
   FMM_TRY(fmm_pair_resolve_params(pair->info, o->n_params, o->params, params));
   fmm_pair_take_divisor(pair->info, params);
-  if (!p->distribution) return fmm_order_search_for(search, o, pair, params, p->n_sources, p->sources, p->n_targets, p->targets, threads), FMM_OK;
+  if (!p->distribution) return fmm_order_search_for(search, o, pair, params, p->n_sources, p->sources, p->n_targets, p->targets, NULL, threads), FMM_OK;
   FMM_TRY(FMM_ALLOCATE(&points, 3 * SAMPLE, "a sample of points"));
   fmm_status status = fmm_generate_points(p->distribution, SAMPLE, 1, points, 1);
-  if (status == FMM_OK) fmm_order_search_for(search, o, pair, params, SAMPLE, points, 0, NULL, threads);
+  if (status == FMM_OK) fmm_order_search_for(search, o, pair, params, SAMPLE, points, 0, NULL, NULL, threads);
   search->n_points = p->n_sources;
   FMM_FREE(&points);
   return status;

@@ -24,7 +24,7 @@ fmm_status fmm_setup_recreate(fmm_setup **fresh, const fmm_plan *plan) {
   FMM_TRY(fmm_setup_host_points(plan->setup));
   FMM_CHECK(restore(&t->sources, t, &sources, &normals));
   if (!t->same_points) FMM_CHECK(restore(&t->targets, t, &targets, &unused));
-  fmm_point_rows points = {t->sources.n_input, sources, normals, t->same_points ? 0 : t->targets.n_input, targets, {{0}, {0}, 0}, NULL, {0}, {0}};
+  fmm_point_rows points = {.n_sources = t->sources.n_input, .sources = sources, .normals = normals, .n_targets = t->same_points ? 0 : t->targets.n_input, .targets = targets};
   fmm_plan_bind(plan, points.n_sources, points.n_targets);
   status = fmm_plan_check_points(plan, &points);
   if (status == FMM_OK) status = fmm_setup_create(fresh, plan, &points);

@@ -42,12 +42,14 @@ static void keep_bound(sample *s) {
   for (int i = 0; i < NEIGHBOURS; i++) s->square[i] = s->reach * s->reach, s->place[i][0] = NAN;
 }
 
-static void bound(sample samples[SAMPLES], int64_t n, const double *points, int threads) {
-  const int64_t some = n < SOME ? n : SOME;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int k = 0; k < SAMPLES; k++) {
-    for (int64_t i = 0; i < some; i++) look(&samples[k], points + 3 * (int64_t)(((double)i + 0.5) * (double)n / (double)some));
-    keep_bound(&samples[k]);
+typedef struct bounding { sample *samples; int64_t n; const double *points; } bounding;
+
+static void bound(void *context, int64_t begin, int64_t end) {
+  const bounding *b = context;
+  const int64_t some = b->n < SOME ? b->n : SOME;
+  for (int64_t k = begin; k < end; k++) {
+    for (int64_t i = 0; i < some; i++) look(&b->samples[k], b->points + 3 * (int64_t)(((double)i + 0.5) * (double)b->n / (double)some));
+    keep_bound(&b->samples[k]);
   }
 }
 
@@ -121,25 +123,27 @@ static void look_at_block(const axis axes[3], const pattern *t, const double *po
   }
 }
 
+typedef struct finding { sample *samples, before[SAMPLES]; int64_t n, every; const double *points; axis axes[3]; pattern pattern; } finding;
+
+static void find_some(void *context, int64_t begin, int64_t end) {
+  finding *f = context;
+  sample own[SAMPLES];
+  double some[3 * BLOCK];
+  memcpy(own, f->before, sizeof own);
+  for (int64_t b = begin; b < end; b++) look_at_block(f->axes, &f->pattern, block_of(f->n, f->points, f->every, b, some), own);
+  fmm_join_begin();
+  for (int k = 0; k < SAMPLES; k++) join(&f->samples[k], &own[k]);
+  fmm_join_end();
+}
+
 /* Among every so many-th point. */
 static void find_neighbours(sample samples[SAMPLES], int64_t n, const double *points, int64_t every, int threads) {
-  axis axes[3];
-  pattern t;
-  for (int k = 0; k < 3; k++) make_axis(&axes[k], k, samples);
-  for (int k = 0; k < PATTERN; k++) t.low[k] = axes[k % 3].low, t.cells_a_length[k] = axes[k % 3].cells_a_length;
-  const int64_t blocks = ((n + every - 1) / every + BLOCK - 1) / BLOCK;
-#pragma omp parallel num_threads(threads)
-  {
-    sample own[SAMPLES];
-    double some[3 * BLOCK];
-    memcpy(own, samples, sizeof own);
-#pragma omp barrier
-#pragma omp for schedule(static) nowait
-    for (int64_t b = 0; b < blocks; b++) look_at_block(axes, &t, block_of(n, points, every, b, some), own);
-    fmm_join_begin();
-    for (int k = 0; k < SAMPLES; k++) join(&samples[k], &own[k]);
-    fmm_join_end();
-  }
+  enum { LEAST = 1 << 10 /* blocks that are worth samples of their own */ };
+  finding f = {.samples = samples, .n = n, .every = every, .points = points};
+  memcpy(f.before, samples, sizeof f.before);
+  for (int k = 0; k < 3; k++) make_axis(&f.axes[k], k, samples);
+  for (int k = 0; k < PATTERN; k++) f.pattern.low[k] = f.axes[k % 3].low, f.pattern.cells_a_length[k] = f.axes[k % 3].cells_a_length;
+  fmm_team_loop(((n + every - 1) / every + BLOCK - 1) / BLOCK, LEAST, find_some, &f, threads);
 }
 
 /* 1 / the extent of some points, to a power of two that has a reciprocal. */
@@ -174,7 +178,7 @@ fmm_regularity fmm_points_regularity(int64_t n, const double *points, int thread
     samples[k] = (sample){.at = {at[0], at[1], at[2]}, .per_unit = per_unit, .reach = INFINITY};
     for (int i = 0; i < NEIGHBOURS; i++) samples[k].square[i] = INFINITY;
   }
-  bound(samples, n, points, threads);
+  fmm_team_loop(SAMPLES, 1, bound, &(bounding){samples, n, points}, threads);
   if (n > 2 * MORE) {
     find_neighbours(samples, n, points, n / MORE, threads);
     for (int k = 0; k < SAMPLES; k++) keep_bound(&samples[k]);

@@ -267,7 +267,7 @@ static fmm_status grow(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows 
 /* Few points may need no far field, and then no order: first with one that is too low at worst, which makes a far field cheaper than it is. */
 static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const fmm_point_rows *p, int *order, double *t) {
   fmm_order_search search;
-  fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets, plan->threads);
+  fmm_order_search_for(&search, &plan->options, plan->pair, plan->params, p->n_sources, p->sources, p->n_targets, p->targets, p->knows_regularity ? &p->regularity : NULL, plan->threads);
   fmm_choose_precisions(&plan->options, plan->pair->info, search.cancelled > 1, search.steps, &s->precisions);
   s->cancelled = search.cancelled;
   FMM_TRY(fmm_order_first(&search, order));
@@ -289,7 +289,6 @@ static fmm_status grow_at_its_order(fmm_setup *s, const fmm_plan *plan, const fm
 static fmm_status build(fmm_setup *s, const fmm_plan *plan, fmm_point_rows *points) {
   int order;
   double t = fmm_now_s();
-  fmm_plan_points_expect(plan, points);
   FMM_TRY(grow_at_its_order(s, plan, points, &order, &t));
   FMM_TRY(scale_units(s, plan));
   if (s->far_field) FMM_TRY(take_operators(s, plan, order));

@@ -28,8 +28,8 @@ static fmm_status find_stage(const fmm_plan *plan, fmm_point_rows *p, fmm_gpu_ro
   const fmm_options *o = &plan->options;
   if (plan->setup && plan->setup->gpu) fmm_gpu_plan_lend_stage(plan->setup->gpu, &q->stage, &q->stage_bytes);
   if (q->stage_bytes >= LEAST_STAGE) return FMM_OK;
-  FMM_TRY(fmm_gpu_stage_make(&p->stage, o->gpu_device, plan->threads, stage_bytes(plan, p)));
-  q->stage = p->stage.memory, q->stage_bytes = p->stage.bytes;
+  FMM_TRY(fmm_gpu_stage_make(&p->spare.stage, o->gpu_device, plan->threads, stage_bytes(plan, p)));
+  q->stage = p->spare.stage.memory, q->stage_bytes = p->spare.stage.bytes;
   return FMM_OK;
 }
 
@@ -51,10 +51,19 @@ static fmm_status find_bounds(void *context) {
   return fmm_bounds_of(&p->bounds, p->n_sources, p->sources, p->n_targets, p->targets, b->plan->threads);
 }
 
+/* Of points that may turn out not to be finite. */
+static fmm_status look_for_regularity(void *context) {
+  const beginning *b = context;
+  fmm_point_rows *p = b->points;
+  p->regularity = fmm_points_regularity(p->n_sources, p->sources, b->plan->threads), p->knows_regularity = 1;
+  return FMM_OK;
+}
+
+/* What cores find in the points, while these are on their way. */
 fmm_status fmm_plan_points_begin(const fmm_plan *plan, fmm_point_rows *p) {
   beginning b = {plan, p};
-  fmm_job jobs[] = {{"points to the GPU", bring, &b, 0, 0}, {"bounds", find_bounds, &b, 0, 0}};
-  return are_worth_bringing(plan, p) ? fmm_jobs_run(jobs, 2, plan->threads) : find_bounds(&b);
+  fmm_job jobs[] = {{"points to the GPU", bring, &b, 0, 0}, {"bounds", find_bounds, &b, 0, 0}, {"regularity", look_for_regularity, &b, 0, 0}};
+  return are_worth_bringing(plan, p) ? fmm_jobs_run(jobs, 2 + fmm_order_asks_regularity(&plan->options), plan->threads) : find_bounds(&b);
 }
 
 void fmm_plan_points_expect(const fmm_plan *plan, const fmm_point_rows *p) {
@@ -79,8 +88,7 @@ void fmm_plan_points_sorted(const fmm_point_rows *p, double root_scale, fmm_sort
 
 void fmm_plan_points_end(fmm_point_rows *p) {
   fmm_gpu_rows_end(&p->brought);
-  fmm_gpu_stage_free(&p->stage);
-  fmm_gpu_operators_free(&p->operators);
+  fmm_gpu_spare_free(&p->spare);
 }
 
 static unsigned gpu_phases(const fmm_setup *s) {
@@ -124,7 +132,7 @@ static fmm_status create(fmm_setup *s, const fmm_plan *plan, fmm_point_rows *p) 
   if (!fmm_dispatch_uses(s, FMM_DEVICE_GPU)) return FMM_OK;
   const fmm_options *o = &plan->options;
   fmm_gpu_request request = {.state = &s->state, .device = o->gpu_device, .sms = o->gpu_sms, .phases = gpu_phases(s), .memory_cap = o->device_memory_cap,
-                             .stream = o->cuda_stream, .threads = plan->threads, .stage = &p->stage, .operators = &p->operators, .least_stage = p->brought ? LEAST_STAGE : 0, .rows = p->brought,
+                             .stream = o->cuda_stream, .threads = plan->threads, .spare = &p->spare, .least_stage = p->brought ? LEAST_STAGE : 0, .rows = p->brought,
                              .densities_space = s->host_density ? FMM_MEMORY_HOST : o->densities_space, .results_space = o->results_space};
   FMM_TRY(fmm_gpu_plan_create(&s->gpu, &request));
   return reserve_shared(s);

@@ -58,12 +58,11 @@ fmm_status fmm_tree_build_within(fmm_tree *tree, const fmm_bounds *bounds, int64
   const sets s = {bounds, n_sources, n_targets, sources, normals, targets, sorted};
   const int64_t most[2] = {options->leaf_size, options->leaf_size};
   fmm_tree made = {.leaf_size = options->leaf_size, .root_scale = options->root_scale, .same_points = !targets};
-  fmm_sorted_words keys[2] = {{NULL, 0, 0}, {NULL, 0, 0}};
+  fmm_sorted_words keys[2] = {{0}};
   fmm_status status = sort_sets(&made, &s, keys, threads);
   if (status == FMM_OK) status = fmm_tree_refine(&made, &keys[0], &keys[!made.same_points], most, threads);
   if (status == FMM_OK) status = look_at_rows(&made, &s, threads);
-  FMM_FREE(&keys[0].word);
-  FMM_FREE(&keys[1].word);
+  for (int k = 0; k < 2; k++) fmm_words_free(&keys[k]);
   if (status == FMM_OK) *tree = made;
   else fmm_tree_free(&made);
   return status;

@@ -26,8 +26,13 @@ cut cut_of(int chunks, int alone_chunks, int64_t most) {
   return c;
 }
 
-/* A row's leaf, its tiles' shape and in what they are cut; seats: what a source costs it (fmm_pair_seats). */
-struct leaf { int64_t first, count, tiles, seats; int lanes_log2, per_lane; int32_t alone, turns; int chunks, alone_chunks /* up to the last that has some without sums */; cut pieces; };
+/* A row's leaf, its tiles' shape and in what they are cut; seats: what a source costs it (fmm_pair_seats); limit: sources of a chunk. */
+struct leaf { int64_t first, count, tiles, seats, limit; int lanes_log2, per_lane; int32_t alone, turns; int chunks, alone_chunks /* up to the last that has some without sums */; cut pieces; };
+
+/* What comes before something: chunks that do not begin a piece, pieces, joints and values; and of each shape pieces and mates. */
+struct before { int64_t chunks, tiles, joints, values; };
+enum { LANES = 6, SHAPES = LANES * (FMM_TILE_MOST + 1), BLOCK = 256 /* rows */ };
+struct block { before all; int64_t tiles[SHAPES], mates[SHAPES]; };
 
 struct tables {
   const fmm_tree *tree;
@@ -43,6 +48,8 @@ struct tables {
   int64_t *parts;  /* row: that others make */
   int64_t *number; /* row: of its first tile's first piece */
   int64_t *mates;  /* row: how many, later the first */
+  block *blocks;   /* of rows: what they have, later what comes before */
+  int64_t all_chunks, of_a_piece; /* of all tiles; at most */
 };
 
 /* Chunks of a tile, filled evenly; counts only where there are no arrays. */
@@ -137,7 +144,7 @@ int64_t limit_of(const tables *t, int32_t row) {
   const int32_t *turn = turns_of(t, row);
   int64_t sources = 0;
   for (int32_t i = 0; i < t->of[row].turns; i++) sources += t->tree->source_end[t->u->entry[turn[i]]] - t->tree->source_begin[t->u->entry[turn[i]]];
-  int64_t chunks = (sources + FMM_BOTH_CHUNK - 1) / FMM_BOTH_CHUNK, limit = chunks ? ((sources + chunks - 1) / chunks + 31) / 32 * 32 : FMM_BOTH_CHUNK;
+  const int64_t chunks = (sources + FMM_BOTH_CHUNK - 1) / FMM_BOTH_CHUNK, limit = chunks ? ((sources + chunks - 1) / chunks + 31) / 32 * 32 : (int64_t)FMM_BOTH_CHUNK;
   return limit < FMM_BOTH_CHUNK ? limit : FMM_BOTH_CHUNK;
 }
 
@@ -150,8 +157,8 @@ void shape_row(tables *t, int32_t row, int cap) {
   l->seats = fmm_pair_seats(l->tiles, l->lanes_log2, l->per_lane, FMM_BESIDE_BOTH);
 }
 
-/* The row's chunks, its mates and what others give to it. */
-void count_row(tables *t, int32_t row) {
+/* The row's chunks, its mates and what others give to it. Returns the chunks of all its tiles. */
+int64_t count_row(tables *t, int32_t row) {
   leaf *l = &t->of[row];
   int64_t parts = 0;
   take_turns(t, row);
@@ -161,33 +168,83 @@ void count_row(tables *t, int32_t row) {
     const int64_t tiles = its ? t->of[t->link[e]].tiles : 0;
     t->link[e] = its ? (int32_t)parts : t->link[e], parts += tiles;
   }
-  writer w = {NULL, NULL, NULL, 0, limit_of(t, row), {}, 0, 0, 0, 0};
+  l->limit = limit_of(t, row);
+  writer w = {NULL, NULL, NULL, 0, l->limit, {}, 0, 0, 0, 0};
   t->parts[row] = parts;
   add_row(t, &w, row, -1);
   t->mates[row] = l->tiles * w.mates, l->chunks = w.chunks, l->alone_chunks = w.alone_chunks;
+  return l->tiles * l->chunks;
 }
 
 /* How many chunks a piece has at most: few enough for the last to end with the others, and pieces of small trees of one. */
-int64_t most_of_piece(const tables *t) {
-  int64_t all = 0;
-  for (int32_t r = 0; r < t->u->n_rows; r++) all += t->of[r].tiles * t->of[r].chunks;
-  return all / FMM_BOTH_PIECES > 1 ? all / FMM_BOTH_PIECES : 1;
+int64_t most_of_piece(int64_t all_chunks) { return all_chunks / FMM_BOTH_PIECES > 1 ? all_chunks / FMM_BOTH_PIECES : 1; }
+
+/* Tiles of one shape are one after the other, those with most targets a lane first, and their mates likewise: blocks of one multiprocessor should run the same code, since its cache
+ * of instructions does not hold that of several shapes. */
+int shape_of(const leaf &l) { return (FMM_TILE_MOST - l.per_lane) * LANES + LANES - 1 - l.lanes_log2; }
+
+/* Cuts the row's tiles: what it has then. */
+before cut_row(tables *t, int32_t row) {
+  leaf *l = &t->of[row];
+  l->pieces = cut_of(l->chunks, l->alone_chunks, t->of_a_piece);
+  const int64_t pieces = l->pieces.pieces, parts = t->parts[row] + (l->tiles ? pieces - 1 : 0);
+  return before{l->chunks > pieces ? l->tiles * (l->chunks - pieces) : 0, l->tiles * pieces, parts > 0, parts * l->count};
 }
 
-/* Cuts the row's tiles; of rows before this one to those before the next. */
-void place_row(tables *t, int32_t row, int64_t most) {
-  leaf *l = &t->of[row];
-  l->pieces = cut_of(l->chunks, l->alone_chunks, most);
-  const int64_t pieces = l->pieces.pieces, parts = t->parts[row] + (l->tiles ? pieces - 1 : 0);
-  t->chunks[row + 1] = t->chunks[row] + (l->chunks > pieces ? l->tiles * (l->chunks - pieces) : 0), t->tiles[row + 1] = t->tiles[row] + l->tiles * pieces;
-  t->joints[row + 1] = t->joints[row] + (parts > 0), t->values[row + 1] = t->values[row] + parts * l->count;
+void add(before *all, const before &one) { all->chunks += one.chunks, all->tiles += one.tiles, all->joints += one.joints, all->values += one.values; }
+
+int32_t end_of_block(const tables *t, int64_t i) { return (int32_t)((i + 1) * BLOCK < t->u->n_rows ? (i + 1) * BLOCK : t->u->n_rows); }
+
+/* A block's rows, one by one; what comes before them in all, as far as it is the block's. */
+void cut_block(tables *t, int64_t i) {
+  block b = {};
+  for (int32_t r = (int32_t)(i * BLOCK); r < end_of_block(t, i); r++) {
+    const before has = cut_row(t, r);
+    const int shape = shape_of(t->of[r]);
+    t->chunks[r] = b.all.chunks, t->tiles[r] = b.all.tiles, t->joints[r] = b.all.joints, t->values[r] = b.all.values, t->number[r] = b.tiles[shape];
+    add(&b.all, has);
+    const int64_t mates = t->mates[r];
+    t->mates[r] = b.mates[shape];
+    b.tiles[shape] += has.tiles, b.mates[shape] += mates;
+  }
+  t->blocks[i] = b;
 }
+
+void place_block(tables *t, int64_t i) {
+  const block *b = &t->blocks[i];
+  for (int32_t r = (int32_t)(i * BLOCK); r < end_of_block(t, i); r++) {
+    const int shape = shape_of(t->of[r]);
+    t->chunks[r] += b->all.chunks, t->tiles[r] += b->all.tiles, t->joints[r] += b->all.joints, t->values[r] += b->all.values, t->number[r] += b->tiles[shape], t->mates[r] += b->mates[shape];
+  }
+}
+
+/* Blocks' own to what comes before each; the last row is followed by all. Returns all mates. */
+int64_t add_up_blocks(tables *t, int64_t n) {
+  before all = {};
+  int64_t tiles = 0, mates = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const before own = t->blocks[i].all;
+    t->blocks[i].all = all;
+    add(&all, own);
+  }
+  for (int k = 0; k < SHAPES; k++)
+    for (int64_t i = 0; i < n; i++) {
+      const int64_t own_tiles = t->blocks[i].tiles[k], own_mates = t->blocks[i].mates[k];
+      t->blocks[i].tiles[k] = tiles, t->blocks[i].mates[k] = mates;
+      tiles += own_tiles, mates += own_mates;
+    }
+  const int64_t rows = t->u->n_rows;
+  t->chunks[rows] = all.chunks, t->tiles[rows] = all.tiles, t->joints[rows] = all.joints, t->values[rows] = all.values;
+  return mates;
+}
+
+int64_t blocks_of(const fmm_rows *u) { return (u->n_rows + BLOCK - 1) / BLOCK; }
 
 /* A piece's first chunk lies where the piece's number says, others behind those of all pieces. */
 void fill_row(const tables *t, fmm_cuda_sums *s, int32_t row) {
   const leaf *l = &t->of[row];
   const int n = l->chunks, pieces = l->pieces.pieces;
-  writer w = {s->mate, NULL, NULL, t->mates[row], limit_of(t, row), l->pieces, 0, 0, 0, 0};
+  writer w = {s->mate, NULL, NULL, t->mates[row], l->limit, l->pieces, 0, 0, 0, 0};
   for (int64_t i = 0; i < l->tiles; i++) {
     const int64_t begin = l->count * i / l->tiles, end = l->count * (i + 1) / l->tiles, further = s->n_tiles + t->chunks[row] + i * (n - pieces);
     w.first = &s->chunk[t->number[row] + i * pieces], w.further = &s->chunk[further], w.chunks = 0;
@@ -223,6 +280,7 @@ size_t lay_out(tables *t, char *memory) {
   place(memory, &used, &t->mates, rows);
   place(memory, &used, &t->chunks, rows + 1);
   place(memory, &used, &t->values, rows + 1);
+  place(memory, &used, &t->blocks, blocks_of(t->u));
   return used;
 }
 
@@ -232,7 +290,6 @@ fmm_status allocate(tables *t) {
   FMM_TRY(FMM_ALLOCATE(&t->tiles, rows + 1, "GPU tile offsets"));
   FMM_TRY(FMM_ALLOCATE(&t->joints, rows + 1, "GPU tile offsets"));
   lay_out(t, t->memory);
-  t->chunks[0] = t->values[0] = t->tiles[0] = t->joints[0] = 0;
   return FMM_OK;
 }
 
@@ -248,50 +305,43 @@ void link_row(tables *t, int32_t row, int cap) {
   for (int64_t e = t->u->offset[row]; e < t->u->offset[row + 1]; e++) t->link[e] = t->row_of[t->u->entry[e]], t->mate[e] = ALONE;
 }
 
-void find_pairs(tables *t) {
+/* Returns all mates. */
+int64_t find_pairs(tables *t) {
   const fmm_rows *u = t->u;
+  const int64_t blocks = blocks_of(u);
   int cap = fmm_pair_tile_cap(t->tree->targets.n);
   for (int32_t b = 0; b < t->tree->n_boxes; b++) t->row_of[b] = -1;
   for (int32_t r = 0; r < u->n_rows; r++) t->row_of[u->row[r]] = r;
   fmm_cuda_for_each(u->n_rows, GRAIN, [=](int64_t r) { link_row(t, (int32_t)r, cap); });
   fmm_cuda_for_each(u->n_rows, GRAIN, [=](int64_t r) { find_mates(t, (int32_t)r); });
-  fmm_cuda_for_each(u->n_rows, GRAIN, [=](int64_t r) { count_row(t, (int32_t)r); });
-  const int64_t most = most_of_piece(t);
-  for (int32_t r = 0; r < u->n_rows; r++) place_row(t, r, most);
-}
-
-/* Tiles of one shape are one after the other, those with most targets a lane first, and their mates likewise: blocks of one multiprocessor should run the same code, since its cache
- * of instructions does not hold that of several shapes. Returns all mates. */
-int64_t number_tiles(tables *t) {
-  enum { LANES = 6, SHAPES = LANES * (FMM_TILE_MOST + 1) };
-  int64_t tiles[SHAPES + 1] = {}, mates[SHAPES + 1] = {};
-  auto shape_of = [](const leaf &l) { return (FMM_TILE_MOST - l.per_lane) * LANES + LANES - 1 - l.lanes_log2; };
-  for (int32_t r = 0; r < t->u->n_rows; r++) tiles[shape_of(t->of[r]) + 1] += t->tiles[r + 1] - t->tiles[r], mates[shape_of(t->of[r]) + 1] += t->mates[r];
-  for (int i = 0; i < SHAPES; i++) tiles[i + 1] += tiles[i], mates[i + 1] += mates[i];
-  for (int32_t r = 0; r < t->u->n_rows; r++) {
-    const int shape = shape_of(t->of[r]);
-    const int64_t held = t->mates[r];
-    t->number[r] = tiles[shape], t->mates[r] = mates[shape];
-    tiles[shape] += t->tiles[r + 1] - t->tiles[r], mates[shape] += held;
-  }
-  return mates[SHAPES];
+  fmm_cuda_for_each(blocks * ((int)BLOCK / (int)GRAIN), 1, [=](int64_t piece) {
+    int64_t chunks = 0;
+    for (int64_t r = piece * GRAIN; r < (piece + 1) * GRAIN && r < u->n_rows; r++) chunks += count_row(t, (int32_t)r);
+    __atomic_add_fetch(&t->all_chunks, chunks, __ATOMIC_RELAXED);
+  });
+  t->of_a_piece = most_of_piece(t->all_chunks);
+  fmm_cuda_for_each(blocks, 1, [=](int64_t i) { cut_block(t, i); });
+  const int64_t mates = add_up_blocks(t, blocks);
+  fmm_cuda_for_each(blocks, 1, [=](int64_t i) { place_block(t, i); });
+  return mates;
 }
 }
 
 fmm_status fmm_cuda_both_build(fmm_gpu_plan *p, const fmm_tree *tree, const fmm_rows *u, int64_t most) {
   fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   tables t = {};
+  int64_t n_mates;
   fmm_status status = FMM_OK;
   t.tree = tree, t.u = u, t.most = FMM_TILE_TARGETS_A_LANE(fmm_cuda_both_values(p), 1);
   if (u->n_entries > most) return FMM_OK;
   FMM_CHECK(allocate(&t));
-  find_pairs(&t);
+  n_mates = find_pairs(&t);
   if (t.tiles[u->n_rows] + t.chunks[u->n_rows] > most) goto done;
   s->both = 1, s->n_rows = u->n_rows;
-  s->n_mates = number_tiles(&t), s->n_tiles = t.tiles[u->n_rows], s->n_chunks = s->n_tiles + t.chunks[u->n_rows], s->n_joints = t.joints[u->n_rows], s->n_partial = t.values[u->n_rows];
-  FMM_CHECK(FMM_ALLOCATE(&s->mate, s->n_mates, "GPU sources of tiles"));
-  FMM_CHECK(FMM_ALLOCATE(&s->chunk, s->n_chunks, "GPU sources of tiles"));
-  if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU parts of leaves"));
+  s->n_mates = n_mates, s->n_tiles = t.tiles[u->n_rows], s->n_chunks = s->n_tiles + t.chunks[u->n_rows], s->n_joints = t.joints[u->n_rows], s->n_partial = t.values[u->n_rows];
+  FMM_CHECK(DESK_TAKE(&p->desk, &s->mate, s->n_mates, "GPU sources of tiles"));
+  FMM_CHECK(DESK_TAKE(&p->desk, &s->chunk, s->n_chunks, "GPU sources of tiles"));
+  if (s->n_joints) FMM_CHECK(DESK_TAKE(&p->desk, &s->joint, s->n_joints, "GPU parts of leaves"));
   fmm_cuda_for_each(u->n_rows, GRAIN, [&](int64_t r) { fill_row(&t, s, (int32_t)r); });
   for (int64_t i = 0; i < s->n_joints; i++) s->most_joined = s->joint[i].target_count > s->most_joined ? s->joint[i].target_count : s->most_joined;
   s->row_tile = t.tiles, s->row_joint = t.joints;

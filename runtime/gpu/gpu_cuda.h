@@ -105,10 +105,34 @@ enum { FMM_CUDA_PIECES_IN = 4 /* of densities, each sorted while the next arrive
 static inline int64_t fmm_cuda_piece_begin(int64_t n, int piece, int pieces) { return piece == pieces ? n : (n - (n >> piece)) / 32 * 32; }
 
 enum { FMM_CUDA_MOST_SHELLS = 3 /* components of equivalent densities */ };
-struct fmm_gpu_plan {
+/* Streams and events, on all multiprocessors of a device or on some (runtime/gpu/gpu_queues.cu). */
+struct fmm_cuda_queues {
+  int device, sms_asked, sms;        /* asked 0: all */
+  int favours_near;                  /* nonzero: blocks of U find room among others */
+  void *green;                       /* green context when limited to some multiprocessors */
+  cudaStream_t stream[FMM_CUDA_N_STREAMS];
+  cudaEvent_t origin, ready, inspected, tight_ready, tight_done, rest_done, up_done, check_sent, far_done, near_done;
+  cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], piece_sent[FMM_CUDA_PIECES_IN];
+};
+/* An earlier plan's, if they are of this kind (released else), or others. What was made of them is there after a failure. */
+fmm_status fmm_cuda_queues_make(fmm_cuda_queues *queues, fmm_gpu_spare *spare, int device, int sms, int favours_near);
+void fmm_cuda_queues_wait(const fmm_cuda_queues *queues); /* until nothing is under way, whatever has become of it */
+void fmm_cuda_queues_free(fmm_cuda_queues *queues);
+int64_t fmm_cuda_queues_taken(void);
+
+/* Page-locked memory in which tables are made, to be sent from there; what does not fit is the host's (runtime/gpu/gpu_desk.cu). */
+typedef struct fmm_cuda_desk { char *memory; size_t bytes, used; } fmm_cuda_desk;
+fmm_status fmm_cuda_desk_take(fmm_cuda_desk *desk, void **array, int64_t count, size_t size, const char *what);
+#define DESK_TAKE(desk, array, count, what) fmm_cuda_desk_take((desk), (void **)(array), (count), sizeof **(array), (what))
+int fmm_cuda_desk_has(const fmm_cuda_desk *desk, const void *array);
+void fmm_cuda_desk_drop(const fmm_cuda_desk *desk, void **array);
+#define DESK_DROP(desk, array) fmm_cuda_desk_drop((desk), (void **)(array))
+
+struct fmm_gpu_plan : fmm_cuda_queues {
   size_t least_stage; /* as in the request */
+  fmm_cuda_desk desk; /* in the stage, while the plan is made */
   /* shape */
-  int device, sms, threads;
+  int threads;
   int overlaps;                      /* U beside the far chain (gpu_execute.cu): then all phases take the same part of fast memory as shared memory */
   int carveout;                      /* that part in per cent, or -1 */
   int early;                         /* short products are placed before the kernel ahead of them has ended; not where U runs beside: its blocks would wait */
@@ -131,10 +155,10 @@ struct fmm_gpu_plan {
   fmm_precision precision[FMM_N_PHASES];
 
   /* memory */
-  void *first, *arena;               /* on the device: what is known before the host's tables are made, but operators, and the rest */
+  void *held[FMM_GPU_N_BLOCKS];      /* on the device: what is known before the host's tables are made, but operators, and the rest */
   fmm_gpu_operators kept;            /* on the device */
   int operators_there;               /* nonzero: an earlier plan's, which need not be sent */
-  size_t available, first_bytes, arena_bytes, host_bytes, spectrum_bytes; /* available: for all three together */
+  size_t available, held_bytes[FMM_GPU_N_BLOCKS], host_bytes, spectrum_bytes; /* available: for all three together */
   char *stage;                       /* page-locked: densities, results, the report and what has arrived, one after the other */
   size_t stage_bytes;                /* before the report */
   fmm_gpu_stage locked;              /* the memory that it is */
@@ -210,11 +234,7 @@ struct fmm_gpu_plan {
   int children_forward, children_inverse; /* children a thread block */
   int fixed_transforms;              /* kernels compiled for this order are used */
 
-  /* streams and events */
-  void *green;                       /* green context when limited to some multiprocessors */
-  cudaStream_t stream[FMM_CUDA_N_STREAMS], caller;
-  cudaEvent_t origin, ready, inspected, tight_ready, tight_done, rest_done, up_done, check_sent, far_done, near_done;
-  cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], piece_sent[FMM_CUDA_PIECES_IN];
+  cudaStream_t caller;
   int64_t sent_rows[FMM_CUDA_PIECES_IN]; /* where the pieces of this execution end */
   int n_sent;
   unsigned ran, copied;
@@ -446,18 +466,20 @@ typedef struct fmm_cuda_tables {
   fmm_cuda_run run[FMM_LATTICE_MOST_RUNS];
 } fmm_cuda_tables;
 /* What the jobs of a plan's making work on (runtime/jobs.h); it outlives them. */
-typedef struct fmm_cuda_setup { fmm_gpu_plan *plan; fmm_cuda_tables *tables; const fmm_state *state; fmm_gpu_stage *earlier; struct fmm_gpu_rows *rows; /* as in the request */ } fmm_cuda_setup;
+typedef struct fmm_cuda_setup { fmm_gpu_plan *plan; fmm_cuda_tables *tables; const fmm_state *state; fmm_gpu_spare *spare; struct fmm_gpu_rows *rows; /* as in the request */ } fmm_cuda_setup;
 enum { FMM_CUDA_TABLES_JOBS = 6, FMM_CUDA_UPLOAD_JOBS = 7 };
+/* An earlier plan's stage, if it suits; else the upload's jobs make one. */
+void fmm_cuda_take_stage(fmm_cuda_setup *setup);
 /* Those that fill the tables, the plan's host parts (sums, batches, counts) and nothing on the device. */
 void fmm_cuda_tables_jobs(fmm_cuda_setup *setup, fmm_job jobs[FMM_CUDA_TABLES_JOBS]);
 /* Those that bring to the device what needs no table, and lock the memory of the stage (runtime/gpu/gpu_upload.cu). */
 void fmm_cuda_upload_jobs(fmm_cuda_setup *setup, fmm_job jobs[FMM_CUDA_UPLOAD_JOBS]);
 /* The tables, when both are there. All is on the device when it returns, whatever has become of it. */
 fmm_status fmm_cuda_upload_tables(fmm_cuda_setup *setup);
-void fmm_cuda_tables_free(fmm_cuda_tables *tables);
+void fmm_cuda_tables_free(const fmm_cuda_desk *desk, fmm_cuda_tables *tables);
 /* U's host tables anew, for sums in one direction: there is no room for the others'. */
 fmm_status fmm_cuda_tables_fall_back(fmm_gpu_plan *plan, const fmm_state *state);
-void fmm_cuda_sums_free(fmm_cuda_sums *sums); /* host tables; those that rows are looked up in stay with fmm_cuda_sums_free_offsets */
+void fmm_cuda_sums_free(const fmm_cuda_desk *desk, fmm_cuda_sums *sums); /* host tables; those that rows are looked up in stay with fmm_cuda_sums_free_offsets */
 void fmm_cuda_sums_free_offsets(fmm_cuda_sums *sums);
 /* Chunks, mates and joints of U in both directions (runtime/gpu/gpu_both.cu), and `both` set; nothing where entries or chunks are more than `most`, at most INT32_MAX. The same of a tree of one leaf, `direct` set
  * too (runtime/gpu/gpu_direct.cu); nothing where that does not serve. */

@@ -75,9 +75,9 @@ fmm_status fmm_cuda_direct_build(fmm_gpu_plan *p, const fmm_tree *tree, const fm
   if (!c.mates || c.tiles * c.chunks > most) return FMM_OK;
   FMM_TRY(FMM_ALLOCATE_ZERO(&s->row_tile, 2, "GPU tile offsets"));
   FMM_TRY(FMM_ALLOCATE_ZERO(&s->row_joint, 2, "GPU tile offsets"));
-  FMM_TRY(FMM_ALLOCATE(&s->mate, c.tiles * (c.alone + c.mates), "GPU sources of tiles"));
-  FMM_TRY(FMM_ALLOCATE(&s->chunk, c.tiles * c.chunks, "GPU sources of tiles"));
-  FMM_TRY(FMM_ALLOCATE(&s->joint, 1, "GPU parts of leaves"));
+  FMM_TRY(DESK_TAKE(&p->desk, &s->mate, c.tiles * (c.alone + c.mates), "GPU sources of tiles"));
+  FMM_TRY(DESK_TAKE(&p->desk, &s->chunk, c.tiles * c.chunks, "GPU sources of tiles"));
+  FMM_TRY(DESK_TAKE(&p->desk, &s->joint, 1, "GPU parts of leaves"));
   fmm_cuda_for_each(c.tiles, GRAIN, [=](int64_t i) { fill_tile(c, s, i); });
   *s->joint = fmm_cuda_joint{c.begin, 0, (int32_t)c.points, (int32_t)c.mates};
   s->row_tile[1] = s->n_tiles = c.tiles, s->row_joint[1] = s->n_joints = 1, s->n_rows = 1;

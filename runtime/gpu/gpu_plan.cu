@@ -260,38 +260,79 @@ fmm_status too_large(size_t bytes, size_t available) {
                   (double)bytes / 1e6, (double)available / 1e6);
 }
 
-int64_t n_taken;
+void free_operators(fmm_gpu_operators *operators) {
+  if (!operators->memory) return;
+  fmm_cuda_on_device on(operators->device);
+  cudaFree(operators->memory);
+  operators->memory = NULL;
+  cudaGetLastError();
+}
+
+fmm_gpu_taken taken;
+void count(int64_t *of) { __atomic_add_fetch(of, 1, __ATOMIC_RELAXED); }
 
 /* Those of an earlier plan, if they are what this one's would be. */
 void take_operators(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const int far = fmm_cuda_has_far(p), form[] = {p->order, p->block, (int)(p->phases & (1u << FMM_PHASE_UP | 1u << FMM_PHASE_DOWN)), p->v_rows > 0, p->gradient, p->n_operator_levels,
                                                  far && fmm_cuda_may_take_moments(p) ? 1 + fmm_cuda_up_in_single(p) : 0, far && fmm_cuda_may_take_harmonics(p)};
-  fmm_gpu_operators *before = q->operators;
+  fmm_gpu_operators *before = q->spare ? &q->spare->operators : NULL;
   static_assert(sizeof form == sizeof p->kept.form, "as many");
   p->kept.device = p->device, p->kept.of = q->state->operators, p->kept.bytes = layout_kept(p, NULL);
   memcpy(p->kept.form, form, sizeof form);
   if (!before || !before->memory) return;
   p->operators_there = before->of == p->kept.of && before->device == p->kept.device && before->bytes == p->kept.bytes && !memcmp(before->form, form, sizeof form);
-  if (!p->operators_there) return fmm_gpu_operators_free(before);
+  if (!p->operators_there) return free_operators(before);
   p->kept.memory = before->memory, before->memory = NULL;
-  __atomic_add_fetch(&n_taken, 1, __ATOMIC_RELAXED);
+  count(&taken.operators);
+}
+
+void free_block(fmm_gpu_spare *spare, int which) {
+  if (!spare->block[which].memory) return;
+  fmm_cuda_on_device on(spare->device);
+  cudaFree(spare->block[which].memory);
+  spare->block[which].memory = NULL, spare->block[which].bytes = 0;
+  cudaGetLastError();
+}
+
+/* Bytes of an earlier plan's blocks, which no cap is to count: then they are given up. */
+size_t spare_bytes(const fmm_gpu_plan *p, const fmm_gpu_request *q) {
+  size_t bytes = 0;
+  for (int i = 0; q->spare && i < FMM_GPU_N_BLOCKS; i++) {
+    if (q->memory_cap || q->spare->device != p->device) free_block(q->spare, i);
+    bytes += q->spare->block[i].bytes;
+  }
+  return bytes;
+}
+
+/* An earlier plan's block, if it is neither too small nor a quarter too large. Else a new one, for points that move a little larger than it has to be, so that it serves those that need a little more. */
+fmm_status take_block(fmm_gpu_plan *p, fmm_gpu_spare *spare, int which, size_t bytes, size_t available) {
+  const size_t before = spare ? spare->block[which].bytes : 0;
+  if (before >= bytes && before - bytes <= bytes / 4) {
+    p->held[which] = spare->block[which].memory, p->held_bytes[which] = before;
+    spare->block[which].memory = NULL, spare->block[which].bytes = 0;
+    return count(&taken.blocks), FMM_OK;
+  }
+  if (before) free_block(spare, which);
+  const size_t more = before ? (bytes + bytes / 32 + 255) / 256 * 256 : bytes;
+  p->held_bytes[which] = more <= available ? more : bytes;
+  return CUDA_CHECKED(cudaMalloc(&p->held[which], p->held_bytes[which]));
 }
 
 fmm_status reserve_first(fmm_gpu_plan *p, const fmm_gpu_request *q) {
-  size_t total = 0;
+  size_t total = 0, unused = 0;
   take_operators(p, q);
-  const size_t bytes = layout_first(p, NULL) + p->kept.bytes;
-  CUDA_TRY(cudaMemGetInfo(&p->available, &total));
-  if (p->operators_there) p->available += p->kept.bytes;
+  const size_t first = layout_first(p, NULL), bytes = first + p->kept.bytes, rows = fmm_cuda_rows_bytes(q->rows), spare = spare_bytes(p, q);
+  CUDA_TRY(cudaMemGetInfo(&unused, &total));
+  p->available = unused + spare + (p->operators_there ? p->kept.bytes : 0);
   const size_t others = total / 32 < OTHERS ? total / 32 : OTHERS;
-  if (fmm_cuda_rows_bytes(q->rows) && bytes > p->available) return too_large(bytes, p->available); /* beside them */
-  p->available += fmm_cuda_rows_bytes(q->rows); /* given back before the rest is reserved */
+  if (rows && bytes > p->available) return too_large(bytes, p->available); /* beside them */
+  p->available += rows; /* given back before the rest is reserved */
   p->available -= p->available < others ? p->available : others;
   if (q->memory_cap && q->memory_cap < p->available) p->available = q->memory_cap;
   if (bytes > p->available) return too_large(bytes, p->available);
-  p->first_bytes = layout_first(p, NULL);
-  CUDA_TRY(cudaMalloc(&p->first, p->first_bytes));
-  layout_first(p, (char *)p->first);
+  if (spare && bytes > unused) free_block(q->spare, FMM_GPU_BLOCK_REST);
+  FMM_TRY(take_block(p, q->spare, FMM_GPU_BLOCK_POINTS, first, p->available - p->kept.bytes));
+  layout_first(p, (char *)p->held[FMM_GPU_BLOCK_POINTS]);
   if (!p->operators_there && p->kept.bytes) CUDA_TRY(cudaMalloc(&p->kept.memory, p->kept.bytes));
   layout_kept(p, (char *)p->kept.memory);
   return FMM_OK;
@@ -304,7 +345,8 @@ fmm_status fall_back(void *context) {
 
 fmm_status reserve(fmm_cuda_setup *setup) {
   fmm_gpu_plan *p = setup->plan;
-  size_t available = p->available - p->first_bytes - p->kept.bytes;
+  const size_t there = p->held_bytes[FMM_GPU_BLOCK_POINTS] + p->kept.bytes;
+  size_t available = p->available > there ? p->available - there : 0;
   fmm_cuda_sums *u = &p->sums[FMM_SUM_U];
   fmm_job again = {"U's table, one way", fall_back, setup, 0, 0};
   if (u->both && layout(p, NULL, 1) + fmm_cuda_wide_bytes(p) > available) FMM_TRY(fmm_jobs_run(&again, 1, p->threads));
@@ -312,38 +354,14 @@ fmm_status reserve(fmm_cuda_setup *setup) {
   int slabs = 1, slab = p->order;
   while (layout(p, NULL, slab) > available && slab > 1) slab = (p->order + slabs) / (slabs + 1), slabs++;
   size_t bytes = layout(p, NULL, slab);
-  if (bytes > available) return too_large(p->first_bytes + p->kept.bytes + bytes, p->available);
-  CUDA_TRY(cudaMalloc(&p->arena, bytes));
-  p->arena_bytes = layout(p, (char *)p->arena, slab);
-  return FMM_OK;
-}
-
-fmm_status make_streams(fmm_gpu_plan *p, int sms) {
-  cudaDeviceProp properties;
-  CUDA_TRY(cudaGetDeviceProperties(&properties, p->device));
-  p->sms = properties.multiProcessorCount;
-  int least = 0, greatest = 0;
-  CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-  if (sms > 0 && sms < p->sms) FMM_TRY(fmm_cuda_green_create(p->device, sms, &p->green, &p->sms));
-  for (int i = 0; i < FMM_CUDA_N_STREAMS; i++) {
-    int priority = p->overlaps && (i == FMM_CUDA_NEAR || i == FMM_CUDA_TIGHT) ? greatest : 0; /* so that U's blocks find room among up's */
-    if (p->green && i <= FMM_CUDA_TIGHT) FMM_TRY(fmm_cuda_green_stream(p->green, priority, &p->stream[i]));
-    else CUDA_TRY(cudaStreamCreateWithPriority(&p->stream[i], cudaStreamNonBlocking, priority));
-  }
-  cudaEvent_t *plain[] = {&p->ready, &p->inspected, &p->tight_ready, &p->tight_done, &p->rest_done, &p->up_done, &p->check_sent, &p->far_done, &p->near_done};
-  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) CUDA_TRY(cudaEventCreateWithFlags(plain[i], cudaEventDisableTiming));
-  for (int i = 0; i < FMM_GPU_N_ARRAYS; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->fetched[i], cudaEventDisableTiming));
-  for (int i = 0; i < FMM_CUDA_PIECES_IN; i++) CUDA_TRY(cudaEventCreateWithFlags(&p->piece_sent[i], cudaEventDisableTiming));
-  CUDA_TRY(cudaEventCreate(&p->origin));
-  for (int i = 0; i < 2; i++) {
-    for (int k = 0; k < FMM_N_PHASES; k++) CUDA_TRY(cudaEventCreate(&p->phase_event[k][i]));
-    for (int k = 0; k < FMM_GPU_N_COPIES; k++) CUDA_TRY(cudaEventCreate(&p->copy_event[k][i]));
-  }
+  if (bytes > available) return too_large(there + bytes, p->available);
+  FMM_TRY(take_block(p, setup->spare, FMM_GPU_BLOCK_REST, bytes, available));
+  layout(p, (char *)p->held[FMM_GPU_BLOCK_REST], slab);
   return FMM_OK;
 }
 
 void free_host_sums(fmm_gpu_plan *p) {
-  for (int i = 0; i < FMM_N_SUMS; i++) fmm_cuda_sums_free(&p->sums[i]);
+  for (int i = 0; i < FMM_N_SUMS; i++) fmm_cuda_sums_free(&p->desk, &p->sums[i]);
 }
 
 void free_offsets(fmm_gpu_plan *p) {
@@ -377,10 +395,11 @@ fmm_status create(fmm_gpu_plan **plan, fmm_cuda_tables *tables, const fmm_gpu_re
   shape(p, request);
   if (!fmm_cuda_pair_find(p->info)) return FMM_FAIL(FMM_ERR_DEVICE, "kernel %s has no GPU code", p->info->name);
   fmm_cuda_on_device on(p->device);
-  fmm_cuda_setup setup = {p, tables, request->state, request->stage, request->rows};
+  fmm_cuda_setup setup = {p, tables, request->state, request->spare, request->rows};
   FMM_TRY(check_parity(p));
-  FMM_TRY(make_streams(p, request->sms));
+  FMM_TRY(fmm_cuda_queues_make(p, request->spare, p->device, request->sms, p->overlaps));
   FMM_TRY(reserve_first(p, request));
+  fmm_cuda_take_stage(&setup);
   add_part(p, "streams, the first arena", 0);
   FMM_TRY(run_jobs(p, &setup));
   fmm_gpu_rows_give_up(request->rows);
@@ -401,9 +420,8 @@ extern "C" fmm_status fmm_gpu_plan_create(fmm_gpu_plan **plan, const fmm_gpu_req
   fmm_gpu_plan *p = NULL;
   fmm_cuda_tables tables = {};
   fmm_status status = create(&p, &tables, request);
-  fmm_cuda_tables_free(&tables);
-  if (p) free_host_sums(p);
-  if (status == FMM_OK) *plan = p;
+  if (p) free_host_sums(p), fmm_cuda_tables_free(&p->desk, &tables);
+  if (status == FMM_OK) *plan = p, p->desk = fmm_cuda_desk{};
   else fmm_gpu_plan_destroy(&p);
   return status;
 }
@@ -424,8 +442,7 @@ extern "C" void fmm_gpu_plan_predict(const fmm_gpu_request *request, size_t *lea
       if (!p->sums[FMM_SUM_U].both || fall_back(&setup) == FMM_OK) *least_bytes = first + layout(p, NULL, 1);
     }
   }
-  fmm_cuda_tables_free(&tables);
-  if (p) free_host_sums(p);
+  if (p) free_host_sums(p), fmm_cuda_tables_free(&p->desk, &tables);
   if (p) free_offsets(p);
   FMM_FREE(&p);
 }
@@ -435,26 +452,12 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
   if (!p) return;
   {
     fmm_cuda_on_device on(p->device);
-    for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
-      if (p->stream[i]) cudaStreamSynchronize(p->stream[i]), cudaStreamDestroy(p->stream[i]);
-    fmm_cuda_green_destroy(p->green);
-    cudaEvent_t plain[] = {p->origin, p->ready, p->inspected, p->tight_ready, p->tight_done, p->rest_done, p->up_done, p->check_sent, p->far_done, p->near_done};
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-      if (plain[i]) cudaEventDestroy(plain[i]);
-    for (int i = 0; i < FMM_GPU_N_ARRAYS; i++)
-      if (p->fetched[i]) cudaEventDestroy(p->fetched[i]);
-    for (int i = 0; i < FMM_CUDA_PIECES_IN; i++)
-      if (p->piece_sent[i]) cudaEventDestroy(p->piece_sent[i]);
-    for (int i = 0; i < 2; i++) {
-      for (int k = 0; k < FMM_N_PHASES; k++)
-        if (p->phase_event[k][i]) cudaEventDestroy(p->phase_event[k][i]);
-      for (int k = 0; k < FMM_GPU_N_COPIES; k++)
-        if (p->copy_event[k][i]) cudaEventDestroy(p->copy_event[k][i]);
-    }
+    fmm_cuda_queues_wait(p);
+    fmm_cuda_queues_free(p);
     fmm_gpu_stage_free(&p->locked);
-    if (p->first) cudaFree(p->first);
-    fmm_gpu_operators_free(&p->kept);
-    if (p->arena) cudaFree(p->arena);
+    free_operators(&p->kept);
+    for (int i = 0; i < FMM_GPU_N_BLOCKS; i++)
+      if (p->held[i]) cudaFree(p->held[i]);
     if (p->wide) cudaFree(p->wide);
     cudaGetLastError();
   }
@@ -462,26 +465,35 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
   FMM_FREE(plan);
 }
 
-extern "C" void fmm_gpu_plan_give_operators(fmm_gpu_plan *p, fmm_gpu_operators *operators) {
+extern "C" void fmm_gpu_plan_give(fmm_gpu_plan *p, fmm_gpu_spare *spare) {
   fmm_cuda_on_device on(p->device);
-  for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
-    if (p->stream[i]) cudaStreamSynchronize(p->stream[i]);
-  *operators = p->kept;
-  p->kept.memory = NULL;
-  cudaGetLastError();
+  fmm_cuda_queues_wait(p);
+  spare->device = p->device;
+  spare->operators = p->kept, p->kept.memory = NULL;
+  for (int i = 0; i < FMM_GPU_N_BLOCKS; i++) spare->block[i].memory = p->held[i], spare->block[i].bytes = p->held_bytes[i], p->held[i] = NULL;
+  if (FMM_ALLOCATE(&spare->queues, 1, "streams for the next plan") == FMM_OK) *spare->queues = *p, *(fmm_cuda_queues *)p = fmm_cuda_queues{};
+  else fmm_clear_error();
+  p->device = spare->device;
+  if (spare->stage.memory) return;
+  spare->stage = p->locked;
+  p->locked.memory = p->stage = NULL;
 }
 
-extern "C" int64_t fmm_gpu_operators_count(void) { return __atomic_load_n(&n_taken, __ATOMIC_RELAXED); }
-
-extern "C" void fmm_gpu_operators_free(fmm_gpu_operators *operators) {
-  if (!operators->memory) return;
-  fmm_cuda_on_device on(operators->device);
-  cudaFree(operators->memory);
-  operators->memory = NULL;
-  cudaGetLastError();
+extern "C" fmm_gpu_taken fmm_gpu_spare_taken(void) {
+  return fmm_gpu_taken{__atomic_load_n(&taken.operators, __ATOMIC_RELAXED), fmm_cuda_queues_taken(), __atomic_load_n(&taken.blocks, __ATOMIC_RELAXED)};
 }
 
-extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->first_bytes + plan->kept.bytes + plan->arena_bytes + plan->wide_bytes; }
+extern "C" void fmm_gpu_spare_free(fmm_gpu_spare *spare) {
+  fmm_gpu_stage_free(&spare->stage);
+  free_operators(&spare->operators);
+  for (int i = 0; i < FMM_GPU_N_BLOCKS; i++) free_block(spare, i);
+  if (!spare->queues) return;
+  fmm_cuda_on_device on(spare->queues->device);
+  fmm_cuda_queues_free(spare->queues);
+  FMM_FREE(&spare->queues);
+}
+
+extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->held_bytes[0] + plan->kept.bytes + plan->held_bytes[1] + plan->wide_bytes; }
 extern "C" size_t fmm_gpu_plan_host_bytes(const fmm_gpu_plan *plan) { return plan->host_bytes; }
 extern "C" int fmm_gpu_plan_parts(const fmm_gpu_plan *plan, const fmm_gpu_part **parts) {
   *parts = plan->part;

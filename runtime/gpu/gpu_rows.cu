@@ -1,5 +1,5 @@
-/* See gpu_rows.h. The team copies rows to page-locked memory, piece after piece, each on its way while the next is copied; words come back by way of the same memory, as many pieces as it holds before anybody
- * waits. All calls are the calling thread's, and of these only copies into memory that is still in use, and words that are not there yet, are waited for.
+/* See gpu_rows.h. The team copies rows to page-locked memory, piece after piece, each on its way while the next is copied; words come back by way of the same memory: they are
+ * used where they arrive if it holds them all, else copied from there, as many pieces under way as it holds. All calls are the calling thread's, and of these only copies into memory that is still in use, and words that are not there yet, are waited for.
  * Keys are made as on the host (keys.c), rounded once an operation, and sorting by their bits alone leaves equal ones in the order of rows, so that words are the same bit by bit. */
 #define _GLIBCXX_IOSTREAM 1 /* as if it were included: CUB's headers do, without need, and its one object would have the library need the C++ runtime */
 #include <cub/device/device_radix_sort.cuh>
@@ -36,6 +36,7 @@ struct fmm_gpu_rows {
   int row_bits, dropped;
   double root_scale;          /* of words that were asked for, 0: none */
   size_t asked, total;        /* bytes of words, of all sets, on their way or there, and all */
+  int in_place;               /* the page-locked memory holds them all */
   int64_t first_asked;        /* the piece that has the first of them */
 };
 
@@ -170,6 +171,8 @@ const char *words_at(const fmm_gpu_rows *r, size_t at, size_t *left) {
   return (const char *)r->d_sorted[set] + at;
 }
 
+int64_t pieces_of(const fmm_gpu_rows *r, int set) { return (int64_t)((words_of(r, set) + r->piece_bytes - 1) / r->piece_bytes); }
+
 /* The next piece of words, when its place is free. */
 fmm_status ask_for_piece(fmm_gpu_rows *r) {
   size_t some;
@@ -198,9 +201,21 @@ fmm_status sort_sets(fmm_gpu_rows *r, const fmm_frame *f) {
 fmm_status ask(fmm_gpu_rows *r, const fmm_frame *f, double root_scale) {
   fmm_cuda_on_device on(r->device);
   FMM_TRY(sort_sets(r, f));
-  r->root_scale = root_scale, r->first_asked = r->n_used, r->asked = r->total = 0;
-  for (int k = 0; k < r->n_sets; k++) r->total += words_of(r, k);
+  int64_t pieces = 0;
+  r->root_scale = root_scale, r->asked = r->total = 0;
+  for (int k = 0; k < r->n_sets; k++) r->total += words_of(r, k), pieces += pieces_of(r, k);
+  r->in_place = pieces <= r->n_pieces;
+  if (r->in_place) r->n_used = (r->n_used + r->n_pieces - 1) / r->n_pieces * r->n_pieces; /* one behind the other, from the first place on */
+  r->first_asked = r->n_used;
   for (int i = 0; i < r->n_pieces && r->asked < r->total; i++) FMM_TRY(ask_for_piece(r));
+  return FMM_OK;
+}
+
+/* Each set begins with a piece of its own. */
+fmm_status take_in_place(fmm_gpu_rows *r, fmm_sorted_rows *sorted) {
+  int64_t number = r->first_asked;
+  for (int k = 0; k < r->n_sets; number += pieces_of(r, k++)) sorted->set[k].word = (uint64_t *)piece_at(r, number), sorted->set[k].borrowed = 1;
+  for (int64_t i = r->first_asked; i < number; i++) FMM_TRY(await_piece(r, i));
   return FMM_OK;
 }
 
@@ -257,10 +272,10 @@ extern "C" void fmm_gpu_rows_take(fmm_gpu_rows *r, const fmm_frame *frame, doubl
   sorted->n_sets = r->n_sets, sorted->root_scale = root_scale;
   fmm_status status = r->status;
   for (int k = 0; k < r->n_sets && status == FMM_OK; k++) {
-    sorted->n[k] = r->set[k].n, sorted->set[k] = fmm_sorted_words{NULL, r->row_bits, r->dropped};
-    status = FMM_ALLOCATE(&sorted->set[k].word, r->set[k].n, "sorted keys");
+    sorted->n[k] = r->set[k].n, sorted->set[k] = fmm_sorted_words{NULL, r->row_bits, r->dropped, 0};
+    if (!r->in_place) status = FMM_ALLOCATE(&sorted->set[k].word, r->set[k].n, "sorted keys");
   }
-  if (status == FMM_OK) status = note(r, fmm_job_run_alone(take, &t, r->threads));
+  if (status == FMM_OK) status = note(r, r->in_place ? take_in_place(r, sorted) : fmm_job_run_alone(take, &t, r->threads));
   if (status != FMM_OK) fmm_rows_free(sorted), fmm_clear_error();
   fmm_gpu_rows_settle(r);
 }

@@ -86,11 +86,11 @@ int64_t work_of(const fmm_cuda_sums *s, const fmm_cuda_tile *t) {
 }
 
 /* The tiles by descending work, as the device begins them in this order: a long one at the end would run alone. */
-fmm_status order_tiles(fmm_cuda_sums *s) {
+fmm_status order_tiles(fmm_gpu_plan *p, fmm_cuda_sums *s) {
   weighed *w = NULL;
   fmm_status status = FMM_OK;
   FMM_CHECK(FMM_ALLOCATE(&w, s->n_tiles, "work of GPU tiles"));
-  FMM_CHECK(FMM_ALLOCATE(&s->order, s->n_tiles, "order of GPU tiles"));
+  FMM_CHECK(DESK_TAKE(&p->desk, &s->order, s->n_tiles, "order of GPU tiles"));
   for (int64_t i = 0; i < s->n_tiles; i++) w[i] = weighed{work_of(s, &s->tile[i]), (int32_t)i};
   qsort(w, (size_t)s->n_tiles, sizeof *w, [](const void *a, const void *b) {
     const weighed *x = (const weighed *)a, *y = (const weighed *)b;
@@ -124,7 +124,7 @@ void cut_row(const fmm_cuda_sums *s, int64_t count, int cap, int most, int64_t *
 }
 
 /* Sums onto surfaces: a warp a tile where there are many, but four to those that would outlast the others' share. */
-fmm_status deal_lattice(fmm_cuda_sums *s, fmm_cuda_sum which) {
+fmm_status deal_lattice(fmm_gpu_plan *p, fmm_cuda_sums *s, fmm_cuda_sum which) {
   int64_t total = 0, most = s->n_tiles < FMM_LATTICE_MANY_ROWS ? 0 : INT64_MAX;
   if (which == FMM_SUM_X) {
     for (int64_t i = 0; i < s->n_tiles; i++) total += work_of(s, &s->tile[i]);
@@ -135,7 +135,7 @@ fmm_status deal_lattice(fmm_cuda_sums *s, fmm_cuda_sum which) {
     s->tile[i].lanes_log2 = shared ? 7 : 5;
     s->shared_rows += shared;
   }
-  return which == FMM_SUM_X ? order_tiles(s) : FMM_OK;
+  return which == FMM_SUM_X ? order_tiles(p, s) : FMM_OK;
 }
 
 /* How a pair sum is cut, for all of its rows. */
@@ -200,14 +200,14 @@ fmm_status build_sum(fmm_gpu_plan *p, fmm_cuda_sum which, const fmm_tree *tree, 
   FMM_CHECK(FMM_ALLOCATE(&before.range, q->n_rows + 1, "GPU tile offsets"));
   FMM_CHECK(FMM_ALLOCATE(&before.value, q->n_rows + 1, "GPU tile offsets"));
   count_rows(p, s, tree, q, &c, &before);
-  FMM_CHECK(FMM_ALLOCATE(&s->tile, s->n_tiles, "GPU tiles"));
-  if (s->n_joints) FMM_CHECK(FMM_ALLOCATE(&s->joint, s->n_joints, "GPU tiles that are cut"));
-  if (q->surface_sources) FMM_CHECK(FMM_ALLOCATE(&s->box, s->n_ranges, "GPU source boxes"));
-  else FMM_CHECK(FMM_ALLOCATE(&s->range, s->n_ranges, "GPU source ranges"));
+  FMM_CHECK(DESK_TAKE(&p->desk, &s->tile, s->n_tiles, "GPU tiles"));
+  if (s->n_joints) FMM_CHECK(DESK_TAKE(&p->desk, &s->joint, s->n_joints, "GPU tiles that are cut"));
+  if (q->surface_sources) FMM_CHECK(DESK_TAKE(&p->desk, &s->box, s->n_ranges, "GPU source boxes"));
+  else FMM_CHECK(DESK_TAKE(&p->desk, &s->range, s->n_ranges, "GPU source ranges"));
   fmm_cuda_for_each(q->n_rows, GRAIN, [&](int64_t r) { fill_row(p, s, which, tree, q, &c, &before, r); });
   if (s->lattice && q->surface_sources) status = which == FMM_SUM_L2P && fmm_cuda_down_leaves_serve(p) ? FMM_OK : list_units(p, s);
-  else if (s->lattice) status = deal_lattice(s, which);
-  else if (is_unequal(q)) status = order_tiles(s);
+  else if (s->lattice) status = deal_lattice(p, s, which);
+  else if (is_unequal(q)) status = order_tiles(p, s);
 done:
   FMM_FREE(&before.range);
   FMM_FREE(&before.value);
@@ -302,10 +302,10 @@ int64_t down_columns(fmm_gpu_plan *p, const fmm_tree *tree, int64_t at, fmm_cuda
 
 fmm_status build_columns(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree) {
   int64_t most_down = tree->n_boxes + (int64_t)8 * FMM_GPU_TILE_BOXES * tree->n_levels;
-  FMM_TRY(FMM_ALLOCATE(&t->column_box, 3 * (int64_t)tree->n_boxes + most_down, "GPU product columns"));
-  FMM_TRY(FMM_ALLOCATE(&t->child, (p->block ? 16 : 8) * (int64_t)tree->n_boxes, "GPU children"));
-  FMM_TRY(FMM_ALLOCATE(&t->parent, most_down, "GPU parents"));
-  FMM_TRY(FMM_ALLOCATE(&t->tile_octant, most_down / FMM_GPU_TILE_BOXES + 1, "GPU tile octants"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->column_box, 3 * (int64_t)tree->n_boxes + most_down, "GPU product columns"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->child, (p->block ? 16 : 8) * (int64_t)tree->n_boxes, "GPU children"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->parent, most_down, "GPU parents"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->tile_octant, most_down / FMM_GPU_TILE_BOXES + 1, "GPU tile octants"));
   int64_t at = leaf_columns(p, tree, 0, 0, t->column_box, p->leaf_batch, &p->n_leaf_batches);
   p->n_leaf_columns = at;
   for (int i = 0; fmm_cuda_may_take_moments(p) && i < p->n_leaf_batches; i++) FMM_TRY(sort_by_sources(tree, t->column_box + p->leaf_batch[i].begin, p->leaf_batch[i].end - p->leaf_batch[i].begin));
@@ -321,9 +321,9 @@ fmm_status build_columns(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tr
 /* The regrouping of natural values: what a transform over an orbit's eight mirror images puts at psi is block chi's, which of component k is the one that is odd in psi there. */
 fmm_status build_orbits(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_operators *o) {
   const fmm_parity_map *map = &o->parity;
-  FMM_TRY(FMM_ALLOCATE(&t->orbit_point, FMM_MIRRORS * p->n_orbits * p->equivalents, "GPU orbits"));
-  FMM_TRY(FMM_ALLOCATE(&t->orbit_place, FMM_MIRRORS * p->n_orbits * p->equivalents, "GPU places of orbits"));
-  FMM_TRY(FMM_ALLOCATE(&t->pad, FMM_MIRRORS * p->block - p->n, "GPU places between blocks"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->orbit_point, FMM_MIRRORS * p->n_orbits * p->equivalents, "GPU orbits"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->orbit_place, FMM_MIRRORS * p->n_orbits * p->equivalents, "GPU places of orbits"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->pad, FMM_MIRRORS * p->block - p->n, "GPU places between blocks"));
   int16_t *pad = t->pad;
   for (int chi = 0; chi < FMM_MIRRORS; chi++)
     for (int k = map->begin[chi + 1] - map->begin[chi]; k < p->block; k++) *pad++ = (int16_t)(chi * p->block + k);
@@ -337,17 +337,17 @@ fmm_status build_orbits(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_operators
 }
 
 fmm_status build_boxes(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree *tree, const fmm_operators *o) {
-  FMM_TRY(FMM_ALLOCATE(&t->half, tree->n_boxes, "half-widths"));
-  FMM_TRY(FMM_ALLOCATE(&t->degree_in, tree->n_boxes, "level factors"));
-  FMM_TRY(FMM_ALLOCATE(&t->degree_out, tree->n_boxes, "level factors"));
-  FMM_TRY(FMM_ALLOCATE(&t->degree_parent, tree->n_boxes, "level factors"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->half, tree->n_boxes, "half-widths"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->degree_in, tree->n_boxes, "level factors"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->degree_out, tree->n_boxes, "level factors"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->degree_parent, tree->n_boxes, "level factors"));
   for (int level = 0; level < tree->n_levels; level++) {
     const double half = fmm_half_width(tree, level), out = o ? fmm_operators_scale(o, half) : 1, parent = o ? fmm_operators_scale(o, 2 * half) : 1;
     for (int32_t b = tree->level_begin[level]; b < tree->level_begin[level + 1]; b++) t->half[b] = half, t->degree_in[b] = 1 / out, t->degree_out[b] = out, t->degree_parent[b] = parent;
   }
   int P = p->order, next = 0;
-  FMM_TRY(FMM_ALLOCATE(&t->grid_surface, P * P * P, "surface grid"));
-  FMM_TRY(FMM_ALLOCATE(&t->twiddle, 2 * p->grid, "twiddle factors"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->grid_surface, P * P * P, "surface grid"));
+  FMM_TRY(DESK_TAKE(&p->desk, &t->twiddle, 2 * p->grid, "twiddle factors"));
   for (int i = 0; i < P * P * P; i++) {
     int x = i / (P * P), y = i / P % P, z = i % P;
     int on = x == 0 || y == 0 || z == 0 || x == P - 1 || y == P - 1 || z == P - 1;
@@ -372,21 +372,21 @@ static fmm_status build_u(fmm_gpu_plan *p, const fmm_state *state) {
 fmm_status fmm_cuda_tables_fall_back(fmm_gpu_plan *p, const fmm_state *state) {
   fmm_cuda_sums *s = &p->sums[FMM_SUM_U];
   const int single = s->single;
-  fmm_cuda_sums_free(s);
+  fmm_cuda_sums_free(&p->desk, s);
   fmm_cuda_sums_free_offsets(s);
   *s = fmm_cuda_sums{};
   s->single = single;
   return build_u(p, state);
 }
 
-void fmm_cuda_sums_free(fmm_cuda_sums *s) {
-  FMM_FREE(&s->tile);
-  FMM_FREE(&s->range);
-  FMM_FREE(&s->box);
-  FMM_FREE(&s->order);
-  FMM_FREE(&s->joint);
-  FMM_FREE(&s->chunk);
-  FMM_FREE(&s->mate);
+void fmm_cuda_sums_free(const fmm_cuda_desk *desk, fmm_cuda_sums *s) {
+  DESK_DROP(desk, &s->tile);
+  DESK_DROP(desk, &s->range);
+  DESK_DROP(desk, &s->box);
+  DESK_DROP(desk, &s->order);
+  DESK_DROP(desk, &s->joint);
+  DESK_DROP(desk, &s->chunk);
+  DESK_DROP(desk, &s->mate);
 }
 
 void fmm_cuda_sums_free_offsets(fmm_cuda_sums *s) {
@@ -459,22 +459,22 @@ void fmm_cuda_tables_jobs(fmm_cuda_setup *context, fmm_job jobs[FMM_CUDA_TABLES_
   memcpy(jobs, all, sizeof all);
 }
 
-void fmm_cuda_tables_free(fmm_cuda_tables *t) {
-  FMM_FREE(&t->column_box);
-  FMM_FREE(&t->child);
-  FMM_FREE(&t->parent);
-  FMM_FREE(&t->tile_octant);
-  FMM_FREE(&t->orbit_point);
-  FMM_FREE(&t->orbit_place);
-  FMM_FREE(&t->pad);
-  FMM_FREE(&t->slot_child);
-  FMM_FREE(&t->row_child);
-  FMM_FREE(&t->v_line);
-  FMM_FREE(&t->v_row);
-  FMM_FREE(&t->half);
-  FMM_FREE(&t->degree_in);
-  FMM_FREE(&t->degree_out);
-  FMM_FREE(&t->degree_parent);
-  FMM_FREE(&t->twiddle);
-  FMM_FREE(&t->grid_surface);
+void fmm_cuda_tables_free(const fmm_cuda_desk *desk, fmm_cuda_tables *t) {
+  DESK_DROP(desk, &t->column_box);
+  DESK_DROP(desk, &t->child);
+  DESK_DROP(desk, &t->parent);
+  DESK_DROP(desk, &t->tile_octant);
+  DESK_DROP(desk, &t->orbit_point);
+  DESK_DROP(desk, &t->orbit_place);
+  DESK_DROP(desk, &t->pad);
+  DESK_DROP(desk, &t->slot_child);
+  DESK_DROP(desk, &t->row_child);
+  DESK_DROP(desk, &t->v_line);
+  DESK_DROP(desk, &t->v_row);
+  DESK_DROP(desk, &t->half);
+  DESK_DROP(desk, &t->degree_in);
+  DESK_DROP(desk, &t->degree_out);
+  DESK_DROP(desk, &t->degree_parent);
+  DESK_DROP(desk, &t->twiddle);
+  DESK_DROP(desk, &t->grid_surface);
 }

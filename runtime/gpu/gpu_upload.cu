@@ -10,8 +10,8 @@
 namespace {
 enum { LEAST_LOCKED = 1 << 20 /* bytes */, MOST_LOCKED = 64, MATRICES = 20, MATRIX_JOBS = 4, TOUCHED = 1 << 18 /* bytes at once */, TOGETHER = 1 << 23 /* bytes of a copy */, LINE = 256 };
 
-/* Copies on their way; room: locked memory, of which `left` bytes are free. */
-struct sending { cudaStream_t stream; int n_locked; void *locked[MOST_LOCKED]; char *room; size_t left; };
+/* Copies on their way; desk: locked memory that is free for some, or where they lie already; NULL: none. */
+struct sending { cudaStream_t stream; int n_locked; void *locked[MOST_LOCKED]; fmm_cuda_desk *desk; };
 
 /* By the whole team. */
 void copy(char *to, const char *from, size_t bytes) {
@@ -21,13 +21,15 @@ void copy(char *to, const char *from, size_t bytes) {
   });
 }
 
-/* Through the room, if there is enough of it: returns where the copy is, else NULL. */
-const void *take_room(sending *s, const void *from, size_t bytes) {
-  char *at = s->room;
-  const size_t padded = (bytes + LINE - 1) / LINE * LINE;
-  if (padded > s->left) return NULL;
+/* Where it is on the desk, or a copy of it if there is room; else NULL. */
+const void *on_desk(const sending *s, const void *from, size_t bytes) {
+  fmm_cuda_desk *d = s->desk;
+  if (!d || fmm_cuda_desk_has(d, from)) return d ? from : NULL;
+  if (bytes > d->bytes - d->used) return NULL;
+  char *at = d->memory + d->used;
+  const size_t padded = (bytes + LINE - 1) / LINE * LINE, left = d->bytes - d->used;
   copy(at, (const char *)from, bytes);
-  s->room += padded, s->left -= padded;
+  d->used += padded < left ? padded : left;
   return at;
 }
 
@@ -42,13 +44,13 @@ template <typename T>
 fmm_status send(sending *s, T *d_to, const T *from, int64_t count) {
   const size_t bytes = (size_t)(count > 0 ? count : 0) * sizeof(T);
   if (bytes == 0) return FMM_OK;
-  const void *in_room = take_room(s, from, bytes);
-  if (!in_room && bytes >= LEAST_LOCKED && s->n_locked < MOST_LOCKED) {
+  const void *locked_already = on_desk(s, from, bytes);
+  if (!locked_already && bytes >= LEAST_LOCKED && s->n_locked < MOST_LOCKED) {
     int locked = 0;
     CUDA_TRY(lock((void *)from, bytes, &locked));
     if (locked) s->locked[s->n_locked++] = (void *)from;
   }
-  CUDA_TRY(cudaMemcpyAsync((void *)d_to, in_room ? in_room : from, bytes, cudaMemcpyHostToDevice, s->stream));
+  CUDA_TRY(cudaMemcpyAsync((void *)d_to, locked_already ? locked_already : from, bytes, cudaMemcpyHostToDevice, s->stream));
   return FMM_OK;
 }
 
@@ -92,13 +94,13 @@ fmm_status send_points(const fmm_gpu_plan *p, const fmm_tree *tree, fmm_gpu_rows
 fmm_status points_job(void *context) {
   const fmm_cuda_setup *j = (const fmm_cuda_setup *)context;
   fmm_cuda_on_device on(j->plan->device);
-  sending s = {j->plan->stream[FMM_CUDA_IN], 0, {}, NULL, 0};
+  sending s = {j->plan->stream[FMM_CUDA_IN], 0, {}, NULL};
   return end_sending(&s, send_points(j->plan, j->state->tree, j->rows, &s));
 }
 
 /* An earlier plan's, unless it is too small, or more than twice as large as it has to be: then it makes room for another. */
 int take_earlier(fmm_gpu_stage *earlier, int device, size_t bytes, fmm_gpu_stage *stage) {
-  if (!earlier || !earlier->memory) return 0;
+  if (!earlier->memory) return 0;
   const size_t most = earlier->exact ? bytes : 2 * bytes;
   if (earlier->device != device || earlier->bytes < bytes || earlier->bytes > most) return fmm_gpu_stage_free(earlier), 0;
   *stage = *earlier;
@@ -141,22 +143,36 @@ fmm_status make_job(void *context) {
 
 size_t padded(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 
+/* What of the page-locked memory is for what. */
+struct stage_shape { size_t in, out, out_begin, report_begin, arrived_begin, needed, wanted; };
+stage_shape stage_of(const fmm_gpu_plan *p) {
+  stage_shape s = {};
+  s.in = p->densities_from_host ? (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double) : 0;
+  s.out = p->results_to_host ? (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double) : 0;
+  s.out_begin = padded(s.in), s.report_begin = s.out_begin + padded(s.out), s.arrived_begin = s.report_begin + FMM_CUDA_N_REPORT * sizeof *p->report;
+  s.needed = fmm_gpu_stage_size(s.in, s.out), s.wanted = s.needed < p->least_stage ? p->least_stage : s.needed;
+  return s;
+}
+
+void place_stage(fmm_gpu_plan *p, const stage_shape &s) {
+  p->stage = p->locked.memory;
+  if (s.in) p->stage_in = (double *)p->stage;
+  if (s.out) p->stage_out = (double *)(p->stage + s.out_begin);
+  p->report = (unsigned long long *)(p->stage + s.report_begin);
+  p->arrived = (unsigned *)(p->stage + s.arrived_begin);
+  p->stage_bytes = s.report_begin;
+  p->host_bytes = s.in + s.out + p->locked.bytes - s.needed;
+}
+
+/* Where there is none that suits. */
 fmm_status stage_job(void *context) {
   const fmm_cuda_setup *setup = (const fmm_cuda_setup *)context;
   fmm_gpu_plan *p = setup->plan;
-  const size_t in = p->densities_from_host ? (size_t)(p->n_input_sources * p->components * p->columns) * sizeof(double) : 0;
-  const size_t out = p->results_to_host ? (size_t)(p->n_input_targets * p->values * p->columns) * sizeof(double) : 0;
-  const size_t out_begin = padded(in), report_begin = out_begin + padded(out), arrived_begin = report_begin + FMM_CUDA_N_REPORT * sizeof *p->report;
-  const size_t needed = fmm_gpu_stage_size(in, out), bytes = needed < p->least_stage ? p->least_stage : needed;
+  const stage_shape shape = stage_of(p);
+  if (p->stage) return FMM_OK;
   fmm_cuda_on_device on(p->device);
-  if (!take_earlier(setup->earlier, p->device, bytes, &p->locked)) FMM_TRY(make_stage(p->device, bytes, &p->locked));
-  p->stage = p->locked.memory;
-  if (in) p->stage_in = (double *)p->stage;
-  if (out) p->stage_out = (double *)(p->stage + out_begin);
-  p->report = (unsigned long long *)(p->stage + report_begin);
-  p->arrived = (unsigned *)(p->stage + arrived_begin);
-  p->stage_bytes = report_begin;
-  p->host_bytes = in + out + p->locked.bytes - needed;
+  FMM_TRY(make_stage(p->device, shape.wanted, &p->locked));
+  place_stage(p, shape);
   return FMM_OK;
 }
 
@@ -390,10 +406,17 @@ fmm_status send_tables(fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_stat
   FMM_TRY(send(to, p->d_row_child, t->row_child, 8 * p->v_rows));
   FMM_TRY(send(to, p->d_v_row, t->v_row, p->v_positions));
   FMM_TRY(send(to, p->d_v_line, t->v_line, fmm_cuda_v_lines(p)));
-  CUDA_TRY(cudaMemsetAsync(p->d_spectrum, 0, p->spectrum_bytes, to->stream)); /* of children that do not exist: never written */
   FMM_TRY(send(to, p->d_twiddle, t->twiddle, 2 * p->grid));
   return send(to, p->d_grid_surface, t->grid_surface, p->order * p->order * p->order);
 }
+}
+
+void fmm_cuda_take_stage(fmm_cuda_setup *setup) {
+  fmm_gpu_plan *p = setup->plan;
+  const stage_shape shape = stage_of(p);
+  if (!setup->spare || !take_earlier(&setup->spare->stage, p->device, shape.wanted, &p->locked)) return;
+  place_stage(p, shape);
+  p->desk = fmm_cuda_desk{p->stage, p->stage_bytes, 0};
 }
 
 void fmm_cuda_upload_jobs(fmm_cuda_setup *context, fmm_job jobs[FMM_CUDA_UPLOAD_JOBS]) {
@@ -403,13 +426,16 @@ void fmm_cuda_upload_jobs(fmm_cuda_setup *context, fmm_job jobs[FMM_CUDA_UPLOAD_
   memcpy(jobs, all, sizeof all);
 }
 
-/* The stage is not in use yet. */
+/* The stage is in use for nothing else yet. */
 static fmm_status tables_job(void *context) {
   const fmm_cuda_setup *setup = (const fmm_cuda_setup *)context;
   fmm_gpu_plan *p = setup->plan;
   fmm_cuda_on_device on(p->device);
-  sending s = {p->stream[FMM_CUDA_FAR], 0, {}, p->stage, p->stage_bytes};
-  return end_sending(&s, send_tables(p, setup->tables, setup->state, &s));
+  if (!p->desk.memory) p->desk = fmm_cuda_desk{p->stage, p->stage_bytes, 0};
+  sending s = {p->stream[FMM_CUDA_FAR], 0, {}, p->desk.memory ? &p->desk : NULL};
+  FMM_TRY(end_sending(&s, send_tables(p, setup->tables, setup->state, &s)));
+  if (p->v_rows) CUDA_TRY(cudaMemsetAsync(p->d_spectrum, 0, p->spectrum_bytes, s.stream)); /* of children that do not exist: never written. Before what this stream does next */
+  return FMM_OK;
 }
 
 fmm_status fmm_cuda_upload_tables(fmm_cuda_setup *setup) {
@@ -444,15 +470,6 @@ extern "C" fmm_status fmm_gpu_stage_make(fmm_gpu_stage *stage, int device, int t
 }
 
 extern "C" void fmm_gpu_plan_lend_stage(fmm_gpu_plan *p, char **memory, size_t *bytes) { *memory = p->locked.memory, *bytes = p->locked.bytes; }
-
-extern "C" void fmm_gpu_plan_give_stage(fmm_gpu_plan *p, fmm_gpu_stage *stage) {
-  fmm_cuda_on_device on(p->device);
-  for (int i = 0; i < FMM_CUDA_N_STREAMS; i++)
-    if (p->stream[i]) cudaStreamSynchronize(p->stream[i]);
-  *stage = p->locked;
-  p->locked.memory = p->stage = NULL;
-  cudaGetLastError();
-}
 
 extern "C" void fmm_gpu_stage_free(fmm_gpu_stage *stage) {
   if (!stage->memory) return;

@@ -72,10 +72,12 @@ void make_window(const fmm_gpu_plan *p, const fmm_cuda_tables *t, const fmm_tree
   const int64_t end = begin + FMM_V_WINDOW < p->v_group[group].end ? begin + FMM_V_WINDOW : p->v_group[group].end;
   uint64_t key[FMM_V_WINDOW];
   int32_t *const row = t->v_row + position;
+  fmm_cuda_v_line *const line = t->v_line + position / FMM_V_A_WARP * FMM_V_LINES;
+  memset(line, 0, FMM_V_WINDOW / FMM_V_A_WARP * FMM_V_LINES * sizeof *line); /* where there are no neighbours */
   fmm_vlist_order_window(tree, v, begin, end, key);
   for (int64_t n = 0; n < FMM_V_WINDOW; n++) row[n] = n < end - begin ? (int32_t)(begin + (int64_t)(key[n] & (FMM_V_WINDOW - 1))) : -1;
   for (int64_t n = 0; n < end - begin; n += FMM_V_A_WARP)
-    list_neighbors(p, tree, v, slot, row + n, end - begin - n < FMM_V_A_WARP ? (int)(end - begin - n) : (int)FMM_V_A_WARP, t->v_line + (position + n) / FMM_V_A_WARP * FMM_V_LINES);
+    list_neighbors(p, tree, v, slot, row + n, end - begin - n < FMM_V_A_WARP ? (int)(end - begin - n) : (int)FMM_V_A_WARP, line + n / FMM_V_A_WARP * FMM_V_LINES);
 }
 }
 
@@ -91,16 +93,16 @@ fmm_status fmm_cuda_v_build(fmm_gpu_plan *p, fmm_cuda_tables *t, const fmm_tree 
     status = FMM_FAIL(FMM_ERR_DEVICE, "%lld boxes with children in V are too many for one GPU; choose schedule cpu or auto, or a larger leaf size", (long long)p->v_slots);
     goto done;
   }
-  FMM_CHECK(FMM_ALLOCATE(&t->slot_child, 8 * (p->v_slots + 1), "V source children"));
-  FMM_CHECK(FMM_ALLOCATE(&t->row_child, 8 * p->v_rows, "V target children"));
+  FMM_CHECK(DESK_TAKE(&p->desk, &t->slot_child, 8 * (p->v_slots + 1), "V source children"));
+  FMM_CHECK(DESK_TAKE(&p->desk, &t->row_child, 8 * p->v_rows, "V target children"));
   for (int64_t i = 0; i < 8 * (p->v_slots + 1); i++) t->slot_child[i] = -1;
   for (int32_t b = 0; b < tree->n_boxes; b++)
     if (slot[b] >= 0) list_children(tree, b, 0, places_of(p, tree, b), t->slot_child + 8 * (int64_t)slot[b]);
   for (int64_t r = 0; r < p->v_rows; r++) list_children(tree, v->row[r], 1, AS_THEY_ARE, t->row_child + 8 * r);
   group_rows(p, tree, v);
   windows = p->v_positions / FMM_V_WINDOW;
-  FMM_CHECK(FMM_ALLOCATE(&t->v_row, p->v_positions, "V rows in order"));
-  FMM_CHECK(FMM_ALLOCATE_ZERO(&t->v_line, fmm_cuda_v_lines(p), "V neighbours"));
+  FMM_CHECK(DESK_TAKE(&p->desk, &t->v_row, p->v_positions, "V rows in order"));
+  FMM_CHECK(DESK_TAKE(&p->desk, &t->v_line, fmm_cuda_v_lines(p), "V neighbours"));
   fmm_cuda_for_each(windows, 1, [=](int64_t w) { make_window(p, t, tree, v, slot, w); });
 done:
   FMM_FREE(&slot);

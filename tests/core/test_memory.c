@@ -360,11 +360,61 @@ static void many_rests_are_joined(void **state) {
   if (before > 0) assert_true(before - address_space() >= (long long)MANY * BYTES / 4096 - 2 * MB / 4096);
 }
 
+/* As much as is asked to be kept, of what there is, the highest; until it is given up, or there is no more memory for others. */
+static void what_is_kept_serves_the_next_holder(void **state) {
+  enum { LOW, MIDDLE, HIGH };
+  const long long a_mb = MB / 4096;
+  char *block[3] = {NULL}, *high;
+  size_t own = 0, other = 0;
+  if (!is_pooled() || address_space() < 0) skip();
+  assert_false(fmm_memory_give_back());
+  fmm_memory_hold(1);
+  fmm_memory_expect(32 * MB);
+  const long long before = address_space();
+  for (int k = HIGH; k >= LOW; k--) {
+    assert_ok(FMM_ALLOCATE(&block[k], 8 * MB - HEADER, "a block"));
+    memset(block[k], k, 8 * MB - HEADER);
+  }
+  assert_int_equal(grown_since(before), 32 * a_mb);
+  high = block[HIGH];
+  FMM_FREE(&block[HIGH]);
+  FMM_FREE(&block[LOW]);
+  fmm_memory_keep(&own, 100 * MB); /* no more than there is: two blocks of 8 and what was not asked for */
+  assert_int_equal(own, 24 * MB);
+  fmm_memory_keep(&own, 12 * MB);
+  assert_int_equal(own, 12 * MB);
+  fmm_memory_release();
+  assert_int_equal(grown_since(before), (8 + 12) * a_mb);
+  assert_int_equal(fmm_pool_unused(), 12 * MB);
+  fmm_memory_hold(1);
+  assert_ok(FMM_ALLOCATE(&block[HIGH], 8 * MB - HEADER, "the highest once more"));
+  assert_ptr_equal(block[HIGH], high);
+  assert_int_equal(block[HIGH][100], HIGH);
+  fmm_memory_keep(&other, 2 * MB);
+  fmm_memory_release();
+  assert_int_equal(grown_since(before), (8 + 8 + 4) * a_mb); /* what is free, which is less than both keep */
+  FMM_FREE(&block[HIGH]);
+  assert_int_equal(fmm_pool_unused(), 12 * MB);
+  FMM_FREE(&block[MIDDLE]); /* by nobody who holds: beyond what is kept */
+  assert_int_equal(fmm_pool_unused(), 14 * MB);
+  assert_int_equal(grown_since(before), 14 * a_mb);
+  fmm_memory_keep(&other, 0);
+  assert_int_equal(fmm_pool_unused(), 12 * MB);
+  assert_true(fmm_memory_give_back());
+  assert_int_equal(grown_since(before), 0);
+  fmm_memory_keep(&own, 0);
+  fmm_memory_hold(1);
+  assert_ok(FMM_ALLOCATE(&block[LOW], 8 * MB, "anew"));
+  FMM_FREE(&block[LOW]);
+  fmm_memory_release();
+  assert_int_equal(fmm_pool_unused(), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(held_memory_serves_again), cmocka_unit_test(what_a_holder_expects_comes_at_once), cmocka_unit_test(what_is_expected_is_forgotten_by_the_next_holder),
                                      cmocka_unit_test(the_highest_free_place_serves_first), cmocka_unit_test(in_a_job_much_comes_at_once), cmocka_unit_test(without_a_holder_or_for_little_there_is_no_pool),
                                      cmocka_unit_test(blocks_are_whole_whatever_comes_and_goes), cmocka_unit_test(kept_memory_is_given_back_for_want_of_address_space),
                                      cmocka_unit_test(a_child_holds_nothing), cmocka_unit_test(each_holder_has_a_team_of_its_own), cmocka_unit_test(a_team_and_each_of_a_team_get_whole_blocks),
-                                     cmocka_unit_test(many_rests_are_joined)};
+                                     cmocka_unit_test(what_is_kept_serves_the_next_holder), cmocka_unit_test(many_rests_are_joined)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

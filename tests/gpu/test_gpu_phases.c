@@ -408,19 +408,22 @@ static void u_beside_the_far_chain_gives_the_same_bits(void **context) {
 static fmm_gpu_stage pass_on(fmm_gpu_stage earlier, int n, int exact) {
   const shape q = {.name = "page-locked memory", .kernel = "laplace", .distribution = "uniform", .n = n, .order = 4, .leaf = 60, .columns = 1, .tolerance = 1e-9};
   fixture f;
-  fmm_gpu_stage own = {0};
+  fmm_gpu_spare own = {.device = 0}, before = {.stage = earlier};
   make(&f, &q);
   fmm_gpu_plan_destroy(&f.plan);
-  earlier.exact = exact;
-  fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1, .stage = &earlier};
+  before.stage.exact = exact;
+  fmm_gpu_request request = {.state = &f.state, .phases = (1u << FMM_N_PHASES) - 1, .threads = 1, .spare = &before};
   assert_ok(fmm_gpu_plan_create(&f.plan, &request));
-  assert_null(earlier.memory); /* taken or released */
+  assert_null(before.stage.memory); /* taken or released */
   run_reference(&f, &fmm_up_reference);
   check_up(&f);
-  fmm_gpu_plan_give_stage(f.plan, &own);
+  fmm_gpu_plan_give(f.plan, &own);
   release(&f);
-  assert_non_null(own.memory);
-  return own;
+  assert_non_null(own.stage.memory);
+  const fmm_gpu_stage given = own.stage;
+  own.stage = (fmm_gpu_stage){0};
+  fmm_gpu_spare_free(&own);
+  return given;
 }
 
 static void page_locked_memory_serves_the_next_plan_where_it_suits(void **state) {

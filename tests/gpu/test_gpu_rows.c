@@ -161,7 +161,7 @@ static void failures_leave_the_work_to_the_host(void **context) {
   assert_in_range(failures, 30, 200);
   for (int i = 1; i < 20; i++) { /* allocations: of the object, in the jobs, of words */
     fmm_memory_fail_at(i);
-    fmm_gpu_rows *rows = begin(&s, STAGE);
+    fmm_gpu_rows *rows = begin(&s, 1 << 20 /* too few for words to stay there */);
     fmm_frame frame;
     fmm_sorted_rows sorted = {0};
     fmm_frame_place(&frame, &s.bounds, 1);
@@ -182,13 +182,17 @@ static void answer(problem *p, int brought, const double *targets, int64_t m, co
   const int before = fmm_gpu_rows_allow(brought);
   fmm_plan_destroy(&p->plan);
   assert_ok(fmm_plan_create(&p->plan, &p->options));
-  const int64_t taken = fmm_gpu_rows_count(), operators = fmm_gpu_operators_count();
+  const int64_t taken = fmm_gpu_rows_count();
+  const fmm_gpu_taken before_moving = fmm_gpu_spare_taken();
   assert_ok(fmm_plan_set_points(p->plan, p->n, p->points, NULL, m, targets));
   assert_ok(fmm_plan_execute(p->plan, p->densities, first, NULL));
   assert_ok(fmm_plan_move_points(p->plan, p->n, moved, NULL, m, targets));
   assert_ok(fmm_plan_execute(p->plan, p->densities, second, NULL));
   assert_int_equal(fmm_gpu_rows_count() - taken, brought ? (targets ? 4 : 2) : 0);
-  if (p->options.schedule == FMM_SCHEDULE_GPU) assert_int_equal(fmm_gpu_operators_count() - operators, 1); /* moved; other schedules may have none there */
+  const fmm_gpu_taken moving = fmm_gpu_spare_taken();
+  assert_int_equal(moving.queues - before_moving.queues, 1);
+  assert_in_range(moving.blocks - before_moving.blocks, 1, FMM_GPU_N_BLOCKS); /* that of points is as large */
+  if (p->options.schedule == FMM_SCHEDULE_GPU) assert_int_equal(moving.operators - before_moving.operators, 1); /* other schedules may have none there */
   fmm_plan_info info = {.struct_size = sizeof info}, after = info;
   assert_ok(fmm_plan_get_info(p->plan, &info));
   assert_ok(fmm_plan_direct(p->plan, p->densities, ROWS, NULL, exact, NULL));
