@@ -31,9 +31,7 @@ void fmm_memory_hold(int threads) { fmm_pool_hold(threads); }
 void fmm_memory_expect(size_t bytes) { fmm_pool_expect(bytes); }
 void fmm_memory_release(void) { fmm_pool_release(); }
 void fmm_memory_keep(size_t *own, size_t most) {
-  const size_t unused = most && !IS_WATCHED ? fmm_pool_unused() : 0, bytes = unused < most ? unused : most;
-  if (*own || bytes) fmm_pool_keep(*own, bytes);
-  *own = bytes;
+  if (*own || most) *own = fmm_pool_keep(*own, IS_WATCHED ? 0 : most);
 }
 int fmm_memory_give_back(void) { return fmm_pool_give_back(); }
 

@@ -22,12 +22,12 @@ void fmm_free_bytes(void *pointer);
   } while (0)
 
 /* Between these, blocks of 64 kB and more, in any thread, come from a pool and go back there when they are freed, then or later (pool.h). Calls count, also of several threads; when the last has released, all that is
- * free goes to the system but for parts of pages. What a holder's thread gets from the system is touched first by a team of so many threads. */
+ * free goes to the system but for parts of pages and what somebody keeps. What a holder's thread gets from the system is touched first by a team of so many threads. */
 void fmm_memory_hold(int threads);
 /* By a holder: the least that it will use in all. So much comes from the system at once then, unless there is memory in the pool: pages that come one by one, in the midst of other work, keep one thread busy each while others wait for it. */
 void fmm_memory_expect(size_t bytes);
 void fmm_memory_release(void);
-/* By one who will hold again for as much work: what is free now stays, at most so many bytes, until the same is said with other bytes; 0: it goes. *own: how many, which this changes, at first 0. */
+/* By one who will hold again for as much work: what is free now and nobody else keeps stays, in whole pages of 2 MB and at most so many bytes, until the same is said with other bytes; 0: it goes. *own: how many, which this changes, at first 0. */
 void fmm_memory_keep(size_t *own, size_t most);
 /* What is kept now goes to the system, as when it has no more memory for others; nonzero if there was any. */
 int fmm_memory_give_back(void);

@@ -33,14 +33,15 @@ static int choice_serves(const fmm_plan *plan, int64_t n_sources, int64_t n_targ
 static void keep_memory(fmm_plan *plan) {
   const fmm_tree *t = &plan->setup->tree;
   fmm_memory_keep(&plan->kept_memory, plan->options.host_memory_cap ? 0 : KEPT * (size_t)(t->sources.n_input + (t->same_points ? 0 : t->targets.n_input)));
-  plan->setup->info.host_bytes += plan->kept_memory;
 }
 
 /* What is refused is refused before anything is given up. */
 static fmm_status move(fmm_plan *plan, fmm_point_rows *points, double begin) {
   plan->keeps = plan->setup && choice_serves(plan, points->n_sources, points->targets ? points->n_targets : points->n_sources);
   const fmm_status checked = fmm_plan_check_points(plan, points);
-  if (checked != FMM_OK || !plan->setup) return plan->keeps = 0, checked == FMM_OK ? fmm_plan_replace_points(plan, points, begin) : checked;
+  if (checked != FMM_OK || !plan->setup) plan->keeps = 0;
+  FMM_TRY(checked);
+  if (!plan->setup) return fmm_plan_replace_points(plan, points, begin);
   fmm_memory_hold(plan->threads);
   plan->spare = plan->setup->pool, plan->setup->pool = (fmm_operator_pool){NULL};
   if (plan->setup->gpu) fmm_gpu_plan_give(plan->setup->gpu, &points->spare);
@@ -50,6 +51,7 @@ static fmm_status move(fmm_plan *plan, fmm_point_rows *points, double begin) {
   const fmm_status status = fmm_plan_replace_points(plan, points, begin);
   fmm_operator_pool_destroy(&plan->spare);
   if (status == FMM_OK) keep_memory(plan);
+  else fmm_memory_keep(&plan->kept_memory, 0);
   fmm_memory_release();
   plan->keeps = 0;
   return status;

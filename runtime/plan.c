@@ -136,6 +136,7 @@ fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const double *
   fmm_plan_bind(plan, n_sources, n_targets);
   fmm_status status = fmm_plan_check_points(plan, &points);
   if (status == FMM_OK) status = fmm_plan_replace_points(plan, &points, begin);
+  if (status == FMM_OK) fmm_memory_keep(&plan->kept_memory, 0); /* of moves before */
   fmm_plan_points_end(&points);
   fmm_binding_end(plan->binding);
   return status;
@@ -155,8 +156,10 @@ fmm_status fmm_plan_get_info(const fmm_plan *plan, fmm_plan_info *info) {
   size_t size = info->struct_size;
   if (size < sizeof(size_t) || size > 65536) return FMM_FAIL(FMM_ERR_ARGUMENT, "info.struct_size is %zu; set it to sizeof(fmm_plan_info)", size);
   size_t known = sizeof *info;
+  fmm_plan_info all = plan->setup->info;
+  all.host_bytes += plan->kept_memory;
   memset(info, 0, size);
-  memcpy(info, &plan->setup->info, size < known ? size : known);
+  memcpy(info, &all, size < known ? size : known);
   info->struct_size = size;
   return FMM_OK;
 }

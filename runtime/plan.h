@@ -114,7 +114,7 @@ void fmm_plan_bind(const fmm_plan *plan, int64_t n_sources, int64_t n_targets);
 void fmm_plan_note_choice(fmm_plan *plan);
 /* plan.c: the plan's own points, if it has any, are given up when those are there. */
 fmm_status fmm_plan_replace_points(fmm_plan *plan, fmm_point_rows *points, double begin /* of the call, fmm_now_s */);
-/* plan.c: what is wrong with points whose counts are right, or their bounds. Targets that repeat the sources are left out of *points. */
+/* plan.c: what is wrong with points whose counts are right, or their bounds; then they are on their way to a GPU, and its words of them too (fmm_plan_points_begin, fmm_plan_points_expect). Targets that repeat the sources are left out of *points. */
 fmm_status fmm_plan_check_points(const fmm_plan *plan, fmm_point_rows *points);
 /* setup_gpu.c: finds the points' bounds (points.h) and beside that begins to bring them to the GPU where that is worth it, and looks how regular they are if that will be asked; sorts them there for the root scale that the tree is likely to have; takes the words for the one that it has, unless *sorted has them (points.h);
  * and ends that, whatever has become of it: the caller's arrays are in use until then. */

@@ -116,6 +116,7 @@ static int give_back_to(size_t most) {
   size_t all = bytes_of(ranges);
   int some = 0;
   if (!most) return give_back();
+  if (all < most + page) return 0;
   for (range *r; all > most && (r = take_end(&ranges, LOWEST));) {
     char *begin = (char *)r, *end = end_of(r), *first = page_after(begin), *last = page_before(end);
     if (last > first && (size_t)(last - first) > all - most) last = page_before(first + (all - most));
@@ -231,11 +232,14 @@ size_t fmm_pool_unused(void) {
   return bytes;
 }
 
-void fmm_pool_keep(size_t less, size_t more) {
+size_t fmm_pool_keep(size_t before, size_t most) {
   pthread_mutex_lock(&lock);
-  kept = kept > less ? kept - less + more : more; /* none: kept before a fork, in the child */
+  kept -= before < kept ? before : kept; /* what was kept before a fork is not, in the child */
+  const size_t all = bytes_of(ranges), unclaimed = all > kept ? all - kept : 0, more = (unclaimed < most ? unclaimed : most) / page * page;
+  kept += more;
   if (!holders) give_back_to(kept);
   pthread_mutex_unlock(&lock);
+  return more;
 }
 
 int fmm_pool_is_held(void) { return atomic_load(&holders) > 0; }

@@ -138,12 +138,14 @@ static fmm_status create(fmm_setup *s, const fmm_plan *plan, fmm_point_rows *p) 
   return reserve_shared(s);
 }
 
-/* Where the room that the points take there already was missing they are sent as others are. */
+/* Where the room was missing that the points take there already, or what an earlier plan left, they are sent as others are, and all is made anew. */
 fmm_status fmm_setup_gpu_create(fmm_setup *s, const fmm_plan *plan, fmm_point_rows *p) {
+  const int had_spare = p->spare.block[FMM_GPU_BLOCK_POINTS].memory || p->spare.block[FMM_GPU_BLOCK_REST].memory;
   fmm_status status = create(s, plan, p);
   if (status != FMM_OK) fmm_setup_gpu_destroy(s);
-  if (status != FMM_ERR_MEMORY || !p->brought) return status;
+  if (status != FMM_ERR_MEMORY || (!p->brought && !had_spare)) return status;
   fmm_gpu_rows_end(&p->brought);
+  fmm_gpu_spare_free(&p->spare);
   FMM_TRY(fmm_tree_fill(&s->tree, p->sources, p->targets, plan->threads));
   status = create(s, plan, p);
   if (status == FMM_OK) fmm_clear_error();

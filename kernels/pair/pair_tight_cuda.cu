@@ -111,18 +111,20 @@ __device__ __forceinline__ void measure_near(const job &a, const box &b, const t
   w.n_sources -= n;
 }
 
-/* Sources whose numbers are multiples of `every`, at most 32 of them, with all targets that are not near. */
+/* One of so many sources, or of what is left, at most 32 of them, with all targets that are not near. Returns for how many each stands. */
 template <int GRADIENT>
-__device__ __forceinline__ void measure_some(const job &a, const box &b, const targets &t, int64_t begin, int count, int every, float (&far)[MEASURES]) {
-  const int first = (int)(-begin & (every - 1)), n = first < count ? (count - first + every - 1) / every : 0;
+__device__ __forceinline__ float measure_some(const job &a, const box &b, const targets &t, int64_t begin, int count, int every, float (&far)[MEASURES]) {
+  const int n = (count + every - 1) / every, first = (count - 1 - (n - 1) * every) / 2;
   const share mine = share_of(n);
-  if (mine.thing >= n) return;
+  const float each = (float)count / (float)n;
+  if (mine.thing >= n) return each;
   const float4 source = place_of(a.source, begin + first + mine.thing * every, b);
 #pragma unroll 4
   for (int i = mine.part; i < t.n; i += mine.parts) {
     const float square = square_between(t.place[i], source);
     if (square >= NEAR * NEAR) add_far<GRADIENT>(square, far);
   }
+  return each;
 }
 
 /* The targets' pairs with sources, those of a warp: of all it finds the near ones. */
@@ -131,7 +133,7 @@ __device__ __forceinline__ void measure_sources(const job &a, const box &b, cons
   const int lane = threadIdx.x % 32;
   float far[MEASURES] = {};
   double near[MEASURES] = {};
-  measure_some<GRADIENT>(a, b, t, begin, count, every, far);
+  const float each = measure_some<GRADIENT>(a, b, t, begin, count, every, far);
   for (int first = 0; first < count; first += 32) {
     const int64_t j = begin + min(first + lane, count - 1);
     float4 source = place_of(a.source, j, b);
@@ -144,7 +146,7 @@ __device__ __forceinline__ void measure_sources(const job &a, const box &b, cons
   }
   if (w.n_sources) measure_near(a, b, t, w, w.n_sources, near, nearest);
   const double unit2 = b.unit * b.unit;
-  for (int k = 0; k < MEASURES; k++) m[k] = near[k] + far[k] * every * (k < 2 ? unit2 : unit2 * unit2);
+  for (int k = 0; k < MEASURES; k++) m[k] = near[k] + far[k] * each * (k < 2 ? unit2 : unit2 * unit2);
 }
 
 /* One of so many sources is enough to tell of pairs that are not near: the more targets, the fewer. */

@@ -18,6 +18,8 @@ extern "C" {
 #include "runtime/gpu.h"
 #include "runtime/jobs.h"
 }
+#include "runtime/gpu/gpu_desk_cuda.h"
+#include "runtime/gpu/gpu_queues_cuda.h"
 #include "runtime/gpu/gpu_sums_cuda.h"
 #include "kernels/vlist/vlist_lines_cuda.h"
 
@@ -97,37 +99,12 @@ typedef struct fmm_cuda_operators {
   double *d_shell;    /* (dense) of fmm_level_operators, zeros where it has none; with parity it is a row of d_down_first (gpu_upload.cu) */
 } fmm_cuda_operators;
 
-enum { FMM_CUDA_FAR, FMM_CUDA_NEAR, FMM_CUDA_TIGHT /* precise tiles, beside those in float */, FMM_CUDA_IN, FMM_CUDA_OUT, FMM_CUDA_N_STREAMS };
 /* Place of the first density (row * width + component and column) and the first result row that are not finite; inverted high word of the largest density. */
 enum { FMM_CUDA_BAD_DENSITY, FMM_CUDA_BAD_RESULT, FMM_CUDA_LARGEST, FMM_CUDA_N_REPORT };
-enum { FMM_CUDA_PIECES_IN = 4 /* of densities, each sorted while the next arrives */, FMM_CUDA_PIECES_OUT = 6 /* of results, each copied out while the next arrives */ };
 /* Pieces of n things, each half of what is left, since the last is waited for; they begin where a warp's whole lines may. */
 static inline int64_t fmm_cuda_piece_begin(int64_t n, int piece, int pieces) { return piece == pieces ? n : (n - (n >> piece)) / 32 * 32; }
 
 enum { FMM_CUDA_MOST_SHELLS = 3 /* components of equivalent densities */ };
-/* Streams and events, on all multiprocessors of a device or on some (runtime/gpu/gpu_queues.cu). */
-struct fmm_cuda_queues {
-  int device, sms_asked, sms;        /* asked 0: all */
-  int favours_near;                  /* nonzero: blocks of U find room among others */
-  void *green;                       /* green context when limited to some multiprocessors */
-  cudaStream_t stream[FMM_CUDA_N_STREAMS];
-  cudaEvent_t origin, ready, inspected, tight_ready, tight_done, rest_done, up_done, check_sent, far_done, near_done;
-  cudaEvent_t phase_event[FMM_N_PHASES][2], copy_event[FMM_GPU_N_COPIES][2], fetched[FMM_GPU_N_ARRAYS], piece_sent[FMM_CUDA_PIECES_IN];
-};
-/* An earlier plan's, if they are of this kind (released else), or others. What was made of them is there after a failure. */
-fmm_status fmm_cuda_queues_make(fmm_cuda_queues *queues, fmm_gpu_spare *spare, int device, int sms, int favours_near);
-void fmm_cuda_queues_wait(const fmm_cuda_queues *queues); /* until nothing is under way, whatever has become of it */
-void fmm_cuda_queues_free(fmm_cuda_queues *queues);
-int64_t fmm_cuda_queues_taken(void);
-
-/* Page-locked memory in which tables are made, to be sent from there; what does not fit is the host's (runtime/gpu/gpu_desk.cu). */
-typedef struct fmm_cuda_desk { char *memory; size_t bytes, used; } fmm_cuda_desk;
-fmm_status fmm_cuda_desk_take(fmm_cuda_desk *desk, void **array, int64_t count, size_t size, const char *what);
-#define DESK_TAKE(desk, array, count, what) fmm_cuda_desk_take((desk), (void **)(array), (count), sizeof **(array), (what))
-int fmm_cuda_desk_has(const fmm_cuda_desk *desk, const void *array);
-void fmm_cuda_desk_drop(const fmm_cuda_desk *desk, void **array);
-#define DESK_DROP(desk, array) fmm_cuda_desk_drop((desk), (void **)(array))
-
 struct fmm_gpu_plan : fmm_cuda_queues {
   size_t least_stage; /* as in the request */
   fmm_cuda_desk desk; /* in the stage, while the plan is made */
@@ -158,7 +135,7 @@ struct fmm_gpu_plan : fmm_cuda_queues {
   void *held[FMM_GPU_N_BLOCKS];      /* on the device: what is known before the host's tables are made, but operators, and the rest */
   fmm_gpu_operators kept;            /* on the device */
   int operators_there;               /* nonzero: an earlier plan's, which need not be sent */
-  size_t available, held_bytes[FMM_GPU_N_BLOCKS], host_bytes, spectrum_bytes; /* available: for all three together */
+  size_t available, first_bytes /* of the first that are used */, held_bytes[FMM_GPU_N_BLOCKS], host_bytes, spectrum_bytes; /* available: for all three together */
   char *stage;                       /* page-locked: densities, results, the report and what has arrived, one after the other */
   size_t stage_bytes;                /* before the report */
   fmm_gpu_stage locked;              /* the memory that it is */

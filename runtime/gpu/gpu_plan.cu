@@ -260,68 +260,20 @@ fmm_status too_large(size_t bytes, size_t available) {
                   (double)bytes / 1e6, (double)available / 1e6);
 }
 
-void free_operators(fmm_gpu_operators *operators) {
-  if (!operators->memory) return;
-  fmm_cuda_on_device on(operators->device);
-  cudaFree(operators->memory);
-  operators->memory = NULL;
-  cudaGetLastError();
-}
-
-fmm_gpu_taken taken;
-void count(int64_t *of) { __atomic_add_fetch(of, 1, __ATOMIC_RELAXED); }
-
 /* Those of an earlier plan, if they are what this one's would be. */
 void take_operators(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   const int far = fmm_cuda_has_far(p), form[] = {p->order, p->block, (int)(p->phases & (1u << FMM_PHASE_UP | 1u << FMM_PHASE_DOWN)), p->v_rows > 0, p->gradient, p->n_operator_levels,
                                                  far && fmm_cuda_may_take_moments(p) ? 1 + fmm_cuda_up_in_single(p) : 0, far && fmm_cuda_may_take_harmonics(p)};
-  fmm_gpu_operators *before = q->spare ? &q->spare->operators : NULL;
   static_assert(sizeof form == sizeof p->kept.form, "as many");
   p->kept.device = p->device, p->kept.of = q->state->operators, p->kept.bytes = layout_kept(p, NULL);
   memcpy(p->kept.form, form, sizeof form);
-  if (!before || !before->memory) return;
-  p->operators_there = before->of == p->kept.of && before->device == p->kept.device && before->bytes == p->kept.bytes && !memcmp(before->form, form, sizeof form);
-  if (!p->operators_there) return free_operators(before);
-  p->kept.memory = before->memory, before->memory = NULL;
-  count(&taken.operators);
-}
-
-void free_block(fmm_gpu_spare *spare, int which) {
-  if (!spare->block[which].memory) return;
-  fmm_cuda_on_device on(spare->device);
-  cudaFree(spare->block[which].memory);
-  spare->block[which].memory = NULL, spare->block[which].bytes = 0;
-  cudaGetLastError();
-}
-
-/* Bytes of an earlier plan's blocks, which no cap is to count: then they are given up. */
-size_t spare_bytes(const fmm_gpu_plan *p, const fmm_gpu_request *q) {
-  size_t bytes = 0;
-  for (int i = 0; q->spare && i < FMM_GPU_N_BLOCKS; i++) {
-    if (q->memory_cap || q->spare->device != p->device) free_block(q->spare, i);
-    bytes += q->spare->block[i].bytes;
-  }
-  return bytes;
-}
-
-/* An earlier plan's block, if it is neither too small nor a quarter too large. Else a new one, for points that move a little larger than it has to be, so that it serves those that need a little more. */
-fmm_status take_block(fmm_gpu_plan *p, fmm_gpu_spare *spare, int which, size_t bytes, size_t available) {
-  const size_t before = spare ? spare->block[which].bytes : 0;
-  if (before >= bytes && before - bytes <= bytes / 4) {
-    p->held[which] = spare->block[which].memory, p->held_bytes[which] = before;
-    spare->block[which].memory = NULL, spare->block[which].bytes = 0;
-    return count(&taken.blocks), FMM_OK;
-  }
-  if (before) free_block(spare, which);
-  const size_t more = before ? (bytes + bytes / 32 + 255) / 256 * 256 : bytes;
-  p->held_bytes[which] = more <= available ? more : bytes;
-  return CUDA_CHECKED(cudaMalloc(&p->held[which], p->held_bytes[which]));
+  p->operators_there = fmm_cuda_spare_take_operators(q->spare, &p->kept);
 }
 
 fmm_status reserve_first(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   size_t total = 0, unused = 0;
   take_operators(p, q);
-  const size_t first = layout_first(p, NULL), bytes = first + p->kept.bytes, rows = fmm_cuda_rows_bytes(q->rows), spare = spare_bytes(p, q);
+  const size_t first = layout_first(p, NULL), bytes = first + p->kept.bytes, rows = fmm_cuda_rows_bytes(q->rows), spare = fmm_cuda_spare_bytes(q->spare, p->device, q->memory_cap > 0);
   CUDA_TRY(cudaMemGetInfo(&unused, &total));
   p->available = unused + spare + (p->operators_there ? p->kept.bytes : 0);
   const size_t others = total / 32 < OTHERS ? total / 32 : OTHERS;
@@ -330,9 +282,10 @@ fmm_status reserve_first(fmm_gpu_plan *p, const fmm_gpu_request *q) {
   p->available -= p->available < others ? p->available : others;
   if (q->memory_cap && q->memory_cap < p->available) p->available = q->memory_cap;
   if (bytes > p->available) return too_large(bytes, p->available);
-  if (spare && bytes > unused) free_block(q->spare, FMM_GPU_BLOCK_REST);
-  FMM_TRY(take_block(p, q->spare, FMM_GPU_BLOCK_POINTS, first, p->available - p->kept.bytes));
-  layout_first(p, (char *)p->held[FMM_GPU_BLOCK_POINTS]);
+  const int serves = fmm_cuda_spare_block_serves(q->spare, FMM_GPU_BLOCK_POINTS, first);
+  if (spare && (serves ? 0 : first) + (p->operators_there ? 0 : p->kept.bytes) > unused) fmm_cuda_spare_free_block(q->spare, FMM_GPU_BLOCK_REST);
+  FMM_TRY(fmm_cuda_spare_take_block(q->spare, FMM_GPU_BLOCK_POINTS, first, first, &p->held[FMM_GPU_BLOCK_POINTS], &p->held_bytes[FMM_GPU_BLOCK_POINTS]));
+  p->first_bytes = layout_first(p, (char *)p->held[FMM_GPU_BLOCK_POINTS]);
   if (!p->operators_there && p->kept.bytes) CUDA_TRY(cudaMalloc(&p->kept.memory, p->kept.bytes));
   layout_kept(p, (char *)p->kept.memory);
   return FMM_OK;
@@ -343,19 +296,24 @@ fmm_status fall_back(void *context) {
   return fmm_cuda_tables_fall_back(setup->plan, setup->state);
 }
 
+/* What an earlier plan's block has too much must not change what the plan is: then it is to be made without. */
 fmm_status reserve(fmm_cuda_setup *setup) {
   fmm_gpu_plan *p = setup->plan;
   const size_t there = p->held_bytes[FMM_GPU_BLOCK_POINTS] + p->kept.bytes;
+  const int has_surplus = p->held_bytes[FMM_GPU_BLOCK_POINTS] > p->first_bytes;
   size_t available = p->available > there ? p->available - there : 0;
   fmm_cuda_sums *u = &p->sums[FMM_SUM_U];
   fmm_job again = {"U's table, one way", fall_back, setup, 0, 0};
-  if (u->both && layout(p, NULL, 1) + fmm_cuda_wide_bytes(p) > available) FMM_TRY(fmm_jobs_run(&again, 1, p->threads));
+  if (u->both && layout(p, NULL, 1) + fmm_cuda_wide_bytes(p) > available) {
+    if (has_surplus) return too_large(there + layout(p, NULL, 1), p->available);
+    FMM_TRY(fmm_jobs_run(&again, 1, p->threads));
+  }
   available -= fmm_cuda_wide_bytes(p); /* it is enough by now, or none */
   int slabs = 1, slab = p->order;
   while (layout(p, NULL, slab) > available && slab > 1) slab = (p->order + slabs) / (slabs + 1), slabs++;
-  size_t bytes = layout(p, NULL, slab);
-  if (bytes > available) return too_large(there + bytes, p->available);
-  FMM_TRY(take_block(p, setup->spare, FMM_GPU_BLOCK_REST, bytes, available));
+  const size_t bytes = layout(p, NULL, slab), larger = setup->spare && setup->spare->block[FMM_GPU_BLOCK_REST].memory ? (bytes + bytes / 32 + 255) / 256 * 256 : bytes; /* so that it serves points that need a little more */
+  if (bytes > available || (slabs > 1 && has_surplus)) return too_large(there + bytes, p->available);
+  FMM_TRY(fmm_cuda_spare_take_block(setup->spare, FMM_GPU_BLOCK_REST, bytes, larger <= available ? larger : bytes, &p->held[FMM_GPU_BLOCK_REST], &p->held_bytes[FMM_GPU_BLOCK_REST]));
   layout(p, (char *)p->held[FMM_GPU_BLOCK_REST], slab);
   return FMM_OK;
 }
@@ -455,7 +413,7 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
     fmm_cuda_queues_wait(p);
     fmm_cuda_queues_free(p);
     fmm_gpu_stage_free(&p->locked);
-    free_operators(&p->kept);
+    fmm_cuda_spare_free_operators(&p->kept);
     for (int i = 0; i < FMM_GPU_N_BLOCKS; i++)
       if (p->held[i]) cudaFree(p->held[i]);
     if (p->wide) cudaFree(p->wide);
@@ -463,34 +421,6 @@ extern "C" void fmm_gpu_plan_destroy(fmm_gpu_plan **plan) {
   }
   free_offsets(p);
   FMM_FREE(plan);
-}
-
-extern "C" void fmm_gpu_plan_give(fmm_gpu_plan *p, fmm_gpu_spare *spare) {
-  fmm_cuda_on_device on(p->device);
-  fmm_cuda_queues_wait(p);
-  spare->device = p->device;
-  spare->operators = p->kept, p->kept.memory = NULL;
-  for (int i = 0; i < FMM_GPU_N_BLOCKS; i++) spare->block[i].memory = p->held[i], spare->block[i].bytes = p->held_bytes[i], p->held[i] = NULL;
-  if (FMM_ALLOCATE(&spare->queues, 1, "streams for the next plan") == FMM_OK) *spare->queues = *p, *(fmm_cuda_queues *)p = fmm_cuda_queues{};
-  else fmm_clear_error();
-  p->device = spare->device;
-  if (spare->stage.memory) return;
-  spare->stage = p->locked;
-  p->locked.memory = p->stage = NULL;
-}
-
-extern "C" fmm_gpu_taken fmm_gpu_spare_taken(void) {
-  return fmm_gpu_taken{__atomic_load_n(&taken.operators, __ATOMIC_RELAXED), fmm_cuda_queues_taken(), __atomic_load_n(&taken.blocks, __ATOMIC_RELAXED)};
-}
-
-extern "C" void fmm_gpu_spare_free(fmm_gpu_spare *spare) {
-  fmm_gpu_stage_free(&spare->stage);
-  free_operators(&spare->operators);
-  for (int i = 0; i < FMM_GPU_N_BLOCKS; i++) free_block(spare, i);
-  if (!spare->queues) return;
-  fmm_cuda_on_device on(spare->queues->device);
-  fmm_cuda_queues_free(spare->queues);
-  FMM_FREE(&spare->queues);
 }
 
 extern "C" size_t fmm_gpu_plan_device_bytes(const fmm_gpu_plan *plan) { return plan->held_bytes[0] + plan->kept.bytes + plan->held_bytes[1] + plan->wide_bytes; }

@@ -35,24 +35,13 @@ fmm_status make_streams(fmm_cuda_queues *q) {
   }
   return FMM_OK;
 }
-
-int64_t n_taken;
-
-int take_earlier(fmm_cuda_queues *q, fmm_gpu_spare *spare) {
-  const fmm_cuda_queues *before = spare ? spare->queues : NULL;
-  if (!before || before->device != q->device || before->sms_asked != q->sms_asked || before->favours_near != q->favours_near) return 0;
-  *q = *before;
-  FMM_FREE(&spare->queues);
-  __atomic_add_fetch(&n_taken, 1, __ATOMIC_RELAXED);
-  return 1;
-}
 }
 
 fmm_status fmm_cuda_queues_make(fmm_cuda_queues *q, fmm_gpu_spare *spare, int device, int sms, int favours_near) {
   cudaEvent_t *event[MOST_EVENTS];
   int plain;
   q->device = device, q->sms_asked = sms, q->favours_near = favours_near;
-  if (take_earlier(q, spare)) return FMM_OK;
+  if (fmm_cuda_spare_take_queues(spare, q)) return FMM_OK;
   FMM_TRY(make_streams(q));
   const int n = list_events(q, event, &plain);
   for (int i = 0; i < n; i++) CUDA_TRY(cudaEventCreateWithFlags(event[i], i < plain ? cudaEventDisableTiming : cudaEventDefault));
@@ -76,5 +65,3 @@ void fmm_cuda_queues_free(fmm_cuda_queues *q) {
     if (*event[i]) cudaEventDestroy(*event[i]), *event[i] = NULL;
   cudaGetLastError();
 }
-
-int64_t fmm_cuda_queues_taken(void) { return __atomic_load_n(&n_taken, __ATOMIC_RELAXED); }

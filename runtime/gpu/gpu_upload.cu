@@ -25,11 +25,8 @@ void copy(char *to, const char *from, size_t bytes) {
 const void *on_desk(const sending *s, const void *from, size_t bytes) {
   fmm_cuda_desk *d = s->desk;
   if (!d || fmm_cuda_desk_has(d, from)) return d ? from : NULL;
-  if (bytes > d->bytes - d->used) return NULL;
-  char *at = d->memory + d->used;
-  const size_t padded = (bytes + LINE - 1) / LINE * LINE, left = d->bytes - d->used;
-  copy(at, (const char *)from, bytes);
-  d->used += padded < left ? padded : left;
+  char *at = fmm_cuda_desk_room(d, bytes);
+  if (at) copy(at, (const char *)from, bytes);
   return at;
 }
 

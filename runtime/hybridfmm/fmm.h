@@ -144,8 +144,8 @@ FMM_API fmm_status fmm_plan_set_points(fmm_plan *plan, int64_t n_sources, const 
  * Leaf size and root scale stay as they were chosen for earlier points while those are alike: as many within a factor of 1.5, of the same order, and foretold to take as long a point within a
  * tenth (a tree of one leaf has nothing to keep). What is foretold is known when the points are there, so it is the call after that which chooses anew. (Clusters below the finest cell have plans of their own, which choose.) So
  * the bits of an answer, though not its accuracy, depend on earlier points too; the plan_id tells.
- * The points before are given up first, and their memory serves again. Arguments, and coordinates that are not finite or too near one another, are refused before that; any later failure leaves the plan without
- * points. */
+ * The points before are given up first, and their memory serves again; what of it is free in the end is kept for the next call, at most 16 bytes a point, and is in host_bytes (not with a host_memory_cap).
+ * Arguments, and coordinates that are not finite or too near one another, are refused before that; any later failure leaves the plan without points. */
 FMM_API fmm_status fmm_plan_move_points(fmm_plan *plan, int64_t n_sources, const double *sources, const double *normals,
                                         int64_t n_targets, const double *targets);
 

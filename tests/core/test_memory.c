@@ -245,10 +245,14 @@ static void a_child_holds_nothing(void **state) {
   assert_ok(FMM_ALLOCATE(&a, 8 * MB - HEADER, "kept in the parent"));
   assert_ok(FMM_ALLOCATE(&b, 4 * MB, "alive in both"));
   FMM_FREE(&a);
+  size_t own = 0;
+  fmm_memory_keep(&own, 4 * MB);
+  assert_int_equal(own, 4 * MB);
   const pid_t child = fork();
   if (!child) {
     int faults = fmm_pool_is_held() != 0;
     faults |= (fmm_memory_give_back() != 0) << 1;
+    fmm_memory_keep(&own, 0); /* as who kept would */
     FMM_FREE(&b);
     faults |= (fmm_memory_give_back() != 0) << 2;
     fmm_memory_release(); /* as who held would */
@@ -262,6 +266,7 @@ static void a_child_holds_nothing(void **state) {
   assert_true(child > 0 && waitpid(child, &result, 0) == child && WIFEXITED(result));
   assert_int_equal(WEXITSTATUS(result), 0);
   assert_true(fmm_memory_give_back()); /* the parent's own is still there */
+  fmm_memory_keep(&own, 0);
   FMM_FREE(&b);
   fmm_memory_release();
 }
@@ -390,16 +395,29 @@ static void what_is_kept_serves_the_next_holder(void **state) {
   assert_ok(FMM_ALLOCATE(&block[HIGH], 8 * MB - HEADER, "the highest once more"));
   assert_ptr_equal(block[HIGH], high);
   assert_int_equal(block[HIGH][100], HIGH);
-  fmm_memory_keep(&other, 2 * MB);
+  fmm_memory_keep(&other, 6 * MB);
+  assert_int_equal(other, 0); /* all that is free is somebody's */
   fmm_memory_release();
-  assert_int_equal(grown_since(before), (8 + 8 + 4) * a_mb); /* what is free, which is less than both keep */
+  assert_int_equal(grown_since(before), (8 + 8 + 4) * a_mb);
   FMM_FREE(&block[HIGH]);
   assert_int_equal(fmm_pool_unused(), 12 * MB);
-  FMM_FREE(&block[MIDDLE]); /* by nobody who holds: beyond what is kept */
-  assert_int_equal(fmm_pool_unused(), 14 * MB);
-  assert_int_equal(grown_since(before), 14 * a_mb);
+  fmm_memory_hold(1);
+  FMM_FREE(&block[MIDDLE]);
+  fmm_memory_keep(&other, 6 * MB + 5);
+  assert_int_equal(other, 6 * MB);
+  fmm_memory_release();
+  assert_int_equal(fmm_pool_unused(), 18 * MB);
+  assert_ok(FMM_ALLOCATE(&block[MIDDLE], 8 * MB, "of the heap, as nobody holds"));
+  assert_int_equal(fmm_pool_unused(), 18 * MB);
+  FMM_FREE(&block[MIDDLE]);
+  fmm_memory_hold(1);
+  assert_ok(FMM_ALLOCATE(&block[MIDDLE], 8 * MB - HEADER, "of what is kept"));
+  fmm_memory_release();
+  FMM_FREE(&block[MIDDLE]); /* by nobody who holds */
+  assert_int_equal(fmm_pool_unused(), 18 * MB);
   fmm_memory_keep(&other, 0);
   assert_int_equal(fmm_pool_unused(), 12 * MB);
+  assert_int_equal(grown_since(before), 12 * a_mb);
   assert_true(fmm_memory_give_back());
   assert_int_equal(grown_since(before), 0);
   fmm_memory_keep(&own, 0);

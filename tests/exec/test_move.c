@@ -8,6 +8,7 @@
 #include "plan_error.h"
 #include "runtime/memory.h"
 #include "runtime/plan.h"
+#include "runtime/pool.h"
 
 enum { N = 4000 };
 static double points[3 * N], moved[3 * N];
@@ -156,6 +157,50 @@ static void operators_serve_the_points_that_follow(void **state) {
   assert_int_equal(fmm_memory_now(), before);
 }
 
+/* Free memory for the next move: told, bounded, not where there is a cap, and given back in the end. */
+static void free_memory_is_kept_for_the_next_move(void **state) {
+  enum { MANY = 400000, FEWER = 280000, STEPS = 4 };
+  double *rows = malloc(3 * MANY * sizeof *rows);
+  int kept = 0;
+  for (int capped = 0; capped < 2; capped++) {
+    fmm_options o = defaults(1e-4);
+    fmm_plan *plan = NULL;
+    o.leaf_size = 60, o.root_scale = 1, o.order = 4, o.host_memory_cap = capped ? (size_t)1 << 32 : 0;
+    assert_ok(fmm_generate_points("uniform", MANY, 11, rows, 2));
+    assert_ok(fmm_plan_create(&plan, &o));
+    assert_ok(fmm_plan_set_points(plan, MANY, rows, NULL, 0, NULL));
+    const size_t parts_of_pages = fmm_pool_unused();
+    const size_t before = info_of(plan).host_bytes;
+    assert_int_equal(before, plan->setup->info.host_bytes);
+    for (int k = 0; k < STEPS; k++) {
+      for (int i = 0; i < 3 * MANY; i++) rows[i] += 1e-4 * sin(50 * rows[i]);
+      assert_ok(fmm_plan_move_points(plan, k % 2 ? FEWER : MANY, rows, NULL, 0, NULL));
+      assert_int_equal(info_of(plan).host_bytes - plan->setup->info.host_bytes, plan->kept_memory);
+      assert_in_range(plan->kept_memory, 0, capped ? 0 : 16 * MANY);
+      kept |= plan->kept_memory > 0;
+      assert_true(fmm_pool_unused() <= plan->kept_memory + 2 * parts_of_pages + ((size_t)4 << 20));
+    }
+    if (!capped) { /* neither other points nor a failure leave any */
+      assert_ok(fmm_plan_set_points(plan, N, points, NULL, 0, NULL));
+      assert_int_equal(plan->kept_memory, 0);
+      assert_ok(fmm_plan_move_points(plan, MANY, rows, NULL, 0, NULL));
+      fmm_memory_fail_at(3);
+      assert_int_equal(fmm_plan_move_points(plan, MANY, rows, NULL, 0, NULL), FMM_ERR_MEMORY);
+      fmm_memory_fail_at(0);
+      assert_int_equal(plan->kept_memory, 0);
+      assert_false(fmm_memory_give_back());
+      assert_ok(fmm_plan_move_points(plan, MANY, rows, NULL, 0, NULL));
+      assert_ok(fmm_plan_move_points(plan, FEWER, rows, NULL, 0, NULL));
+    }
+    fmm_plan_destroy(&plan);
+    assert_false(fmm_memory_give_back()); /* nothing that could be */
+  }
+#ifndef __SANITIZE_ADDRESS__
+  if (!getenv("LD_PRELOAD")) assert_true(kept);
+#endif
+  free(rows);
+}
+
 static void nothing_is_kept_that_the_options_name(void **state) {
   fmm_options o = defaults(1e-6);
   fmm_plan *plan = NULL;
@@ -198,6 +243,7 @@ static void what_is_refused_moves_nothing(void **state) {
   moved[3 * 77 + 1] = NAN;
   assert_int_equal(fmm_plan_move_points(plan, N, moved, NULL, 0, NULL), FMM_ERR_INPUT);
   assert_non_null(strstr(fmm_last_error(), "row 77"));
+  assert_int_equal(plan->keeps, 0); /* of what was chosen, in other calls */
   assert_int_equal(fmm_plan_move_points(plan, N, NULL, NULL, 0, NULL), FMM_ERR_ARGUMENT);
   assert_int_equal(fmm_plan_move_points(plan, -1, moved, NULL, 0, NULL), FMM_ERR_ARGUMENT);
   assert_int_equal(fmm_plan_move_points(NULL, N, moved, NULL, 0, NULL), FMM_ERR_ARGUMENT);
@@ -239,7 +285,7 @@ int main(void) {
   setenv("FMM_PROFILE", "", 1), setenv("XDG_STATE_HOME", "/nonexistent", 1); /* nominal rates, by which these points have trees of several leaves */
   assert_ok(fmm_generate_points("uniform", N, 3, points, 2));
   const struct CMUnitTest tests[] = {cmocka_unit_test(moved_points_keep_leaf_size_and_root_scale), cmocka_unit_test(points_of_another_kind_are_served_anew_in_the_next_step),
-                                     cmocka_unit_test(a_choice_for_others_is_not_kept), cmocka_unit_test(points_that_move_onto_a_lattice_take_its_order), cmocka_unit_test(operators_serve_the_points_that_follow), cmocka_unit_test(nothing_is_kept_that_the_options_name), cmocka_unit_test(adapting_spoils_no_comparison),
+                                     cmocka_unit_test(a_choice_for_others_is_not_kept), cmocka_unit_test(points_that_move_onto_a_lattice_take_its_order), cmocka_unit_test(operators_serve_the_points_that_follow), cmocka_unit_test(free_memory_is_kept_for_the_next_move), cmocka_unit_test(nothing_is_kept_that_the_options_name), cmocka_unit_test(adapting_spoils_no_comparison),
                                      cmocka_unit_test(what_is_refused_moves_nothing), cmocka_unit_test(a_failing_move_leaves_a_plan_without_points)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

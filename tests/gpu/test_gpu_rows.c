@@ -351,6 +351,47 @@ static void set_ups_that_fail_lose_nothing(void **context) {
   release(&p);
 }
 
+/* Fails calls all over a move, of few points and of such as are brought: an error then, and no points, or the right answer. Where room is missing beside what the points before left, the plan is made without that. */
+static void moves_that_fail_leave_no_points(void **context) {
+  for (int many = 0; many < 2; many++) {
+    problem p;
+    int made[2] = {0}, tried[2] = {0};
+    make(&p, "laplace", "uniform", "signed", many ? PLANS : 20000, 1e-3, 0);
+    p.options.leaf_size = 100, p.options.root_scale = 1;
+    plan_for(&p, FMM_SCHEDULE_GPU);
+    execute(&p);
+    double *right = values_of(p.n);
+    memcpy(right, p.potential, (size_t)p.n * sizeof(double));
+    for (int of_memory = 0; of_memory < 2; of_memory++)
+      for (int i = 1;; i += many ? 9 : 2) {
+        const int64_t calls = fmm_gpu_call_count();
+        fmm_gpu_fail_for_memory(of_memory);
+        fmm_gpu_fail_at(i);
+        const fmm_status status = fmm_plan_move_points(p.plan, p.n, p.points, NULL, 0, NULL);
+        fmm_gpu_fail_at(0);
+        fmm_gpu_fail_for_memory(0);
+        if (status != FMM_OK) {
+          assert_true(status == FMM_ERR_DEVICE || status == FMM_ERR_MEMORY);
+          fmm_plan_info info = {.struct_size = sizeof info};
+          if (fmm_plan_get_info(p.plan, &info) == FMM_OK) assert_int_equal(status, FMM_ERR_DEVICE); /* refused before, as nobody could be asked where the points lie */
+          else {
+            assert_int_equal(fmm_plan_execute(p.plan, p.densities, p.potential, NULL), FMM_ERR_ARGUMENT);
+            assert_ok(fmm_plan_set_points(p.plan, p.n, p.points, NULL, 0, NULL));
+          }
+        }
+        if (fmm_gpu_call_count() - calls < i) break;
+        made[of_memory] += status == FMM_OK, tried[of_memory]++;
+        if (i % 5 && status != FMM_OK) continue;
+        execute(&p);
+        assert_memory_equal(right, p.potential, (size_t)p.n * sizeof(double));
+      }
+    assert_true(tried[0] > 5 && made[0] < tried[0]);
+    assert_true(made[1] >= tried[1] - 4);
+    FMM_FREE(&right);
+    release(&p);
+  }
+}
+
 /* What a test that failed left behind does not fail others. */
 static int begin_anew(void **context) {
   fmm_gpu_rows_allow(1), fmm_gpu_fail_at(0), fmm_gpu_fail_for_memory(0), fmm_memory_fail_at(0);
@@ -376,6 +417,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test_setup(few_points_become_many, begin_anew),
     cmocka_unit_test_setup(refused_points_are_let_go, begin_anew),
     cmocka_unit_test_setup(set_ups_that_fail_lose_nothing, begin_anew),
+    cmocka_unit_test_setup(moves_that_fail_leave_no_points, begin_anew),
   };
   if (fmm_gpu_stage_make(&stage, 0, 2, STAGE) != FMM_OK) return 1;
   const int failed = are_few ? cmocka_run_group_tests(of_few, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
