@@ -140,6 +140,7 @@ __device__ __forceinline__ void measure_sources(const job &a, const box &b, cons
     source.w = __int_as_float((int)(unsigned)j);
     const int may = first + lane < count && fmaxf(fabsf(source.x), fmaxf(fabsf(source.y), fabsf(source.z))) <= REACH;
     const unsigned all = __ballot_sync(0xffffffffu, may);
+    __syncwarp(); /* those that waited in these places have been read */
     if (may) w.source[w.n_sources + __popc(all & ((1u << lane) - 1))] = source;
     w.n_sources += __popc(all);
     if (w.n_sources >= 32) measure_near(a, b, t, w, 32, near, nearest);
