@@ -47,7 +47,7 @@ typedef struct fmm_gpu_operators {
   int form[8];             /* what else their arrays depend on */
 } fmm_gpu_operators;
 
-/* What a plan that is given up leaves to the next, which takes what suits it and releases the rest. All zero: nothing. */
+/* What a plan that is given up leaves to the next, which takes what suits it; the rest is released by it or by fmm_gpu_spare_free. All zero: nothing. */
 enum { FMM_GPU_BLOCK_POINTS, FMM_GPU_BLOCK_REST, FMM_GPU_N_BLOCKS };
 typedef struct fmm_gpu_spare {
   fmm_gpu_stage stage;

@@ -86,6 +86,15 @@ static range *join(char *begin, size_t bytes) {
   return (range *)begin;
 }
 
+/* Ranges that were put aside, in a list by way of `low`. */
+static void insert_all(range *aside) {
+  while (aside) {
+    range *r = aside;
+    aside = r->low;
+    insert((char *)r, r->bytes);
+  }
+}
+
 /* The whole pages of a range that is not in the tree to the system, what is left of it into the tree; nonzero if there were any. All of it stays where the system cannot cut its own: then 0 and out of the tree. */
 static int give(range *r) {
   char *begin = (char *)r, *end = end_of(r), *first = page_after(begin), *last = page_before(end);
@@ -100,11 +109,7 @@ static int give_back(void) {
   for (range *r; (r = take_large(&ranges, page));)
     if (give(r)) some = 1;
     else r->low = others, others = r;
-  while (others) {
-    range *r = others;
-    others = r->low;
-    insert((char *)r, r->bytes);
-  }
+  insert_all(others);
   return some;
 }
 
@@ -127,11 +132,7 @@ static int give_back_to(size_t most) {
     }
     if (r) *r = (range){(size_t)(end - begin), 0, others, NULL}, others = r;
   }
-  while (others) {
-    range *r = others;
-    others = r->low;
-    insert((char *)r, r->bytes);
-  }
+  insert_all(others);
   return some;
 }
 
